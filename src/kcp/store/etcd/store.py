@@ -1,0 +1,316 @@
+"""The store of several servers: etcd decides each commit, and this machine mirrors it for reads and watches.
+
+    commit   ──> etcd transaction ──> wait until the mirror shows its revision
+    get, range, count, watch        the mirror, as in the embedded store
+    sync     ──> ask etcd for its revision ──> wait until the mirror shows it
+    etcd watch ──> mirror ──> hub   one stream for all keys, resumed where it broke
+
+The mirror is an LMDB engine without fsync: whatever it loses, etcd still has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from kcp.store.errors import Compacted, Conflict, Damaged, FutureRevision, OutcomeUnknown, Unavailable
+from kcp.store.etcd import mirror
+from kcp.store.etcd.client import EtcdClient, make_delete, make_get, make_put, make_revision_compare
+from kcp.store.etcd.keys import EtcdKeys
+from kcp.store.etcd.messages import EventType
+from kcp.store.interface import ANY, Delete, Put
+from kcp.store.keys import Revision
+from kcp.store.limits import check_commit
+from kcp.store.local import LocalStore
+from kcp.store.value import Record, is_usable, stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import Self
+
+    from kcp.meta.clock import Clock
+    from kcp.store.etcd import messages
+    from kcp.store.etcd.options import EtcdOptions
+    from kcp.store.etcd.watch import WatchBatch
+    from kcp.store.events import Event
+    from kcp.store.interface import Operation
+    from kcp.store.keys import ObjectKey
+    from kcp.store.options import StoreOptions
+    from kcp.store.transaction import Group
+
+log = logging.getLogger(__name__)
+
+# Seconds to wait for the watch before suspecting that the revision waited for was someone else's.
+_NUDGE_AFTER = 0.05
+_RECONNECT_PAUSE = 0.2
+
+
+class EtcdStore(LocalStore):
+    """Open with `async with await EtcdStore.open(path, etcd) as store`; `path` holds the mirror."""
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        etcd: EtcdOptions,
+        *,
+        prefix: str = "/kcp",
+        options: StoreOptions | None = None,
+        clock: Clock | None = None,
+    ) -> Self:
+        """Returns once the mirror shows what etcd has. Raises Unavailable, InUse or Damaged."""
+        client = EtcdClient(etcd, clock)
+        try:
+            keys = EtcdKeys(prefix)
+            base, cluster_id = await _read_identity(client, keys)
+            origin = f"a mirror of etcd {cluster_id:x} {keys.prefix} +{base}"
+            mirror.discard_if_torn(path)
+            try:
+                store = cls(path, options, clock, durable=False, origin=origin)
+            except Damaged as error:
+                if not mirror.is_mirror(path):
+                    raise
+                log.warning("reading etcd anew: %s", error)
+                mirror.discard(path)
+                store = cls(path, options, clock, durable=False, origin=origin)
+        except BaseException:
+            await client.aclose()
+            raise
+        store._connect(client, keys, base, etcd.request_timeout)
+        try:
+            await store._start()
+        except BaseException:
+            await store.aclose()
+            raise
+        return store
+
+    def _connect(self, client: EtcdClient, keys: EtcdKeys, base: int, timeout: float) -> None:
+        self._client = client
+        self._keys = keys
+        self._base = base
+        self._timeout = timeout
+        self._waiting: dict[asyncio.Future[None], Revision] = {}
+        self._barrier = asyncio.Lock()
+        self._barrier_asked = 0
+        self._barrier_covers = 0
+        self._barrier_revision = Revision(0)
+        self._nudging = asyncio.Lock()
+        self._committing = 0
+        self._drained = asyncio.Event()
+
+    async def _start(self) -> None:
+        mirror.mark_in_use(self._engine.env.path)
+        await self._align()
+        self._spawn(self._keep_following())
+        await self.sync()
+
+    async def aclose(self) -> None:
+        if self._closed:
+            return
+        await super().aclose()
+        for waiter in self._waiting:
+            waiter.cancel()
+        await self._client.aclose()
+
+    def _close_engine(self) -> None:
+        mirror.mark_clean(self._engine)
+        super()._close_engine()
+
+    # -- commits --------------------------------------------------------------
+
+    async def commit(self, operations: Sequence[Operation]) -> Revision:
+        self._check_open()
+        check_commit(operations)
+        self._committing += 1
+        try:
+            return await self._commit(operations)
+        finally:
+            self._committing -= 1
+            if self._closed and not self._committing:
+                self._drained.set()
+
+    async def _drain(self) -> None:
+        if self._committing:
+            await self._drained.wait()
+
+    async def _commit(self, operations: Sequence[Operation]) -> Revision:
+        compares = []
+        success = []
+        for operation in operations:
+            key = self._keys.encode(operation.key)
+            if operation.expect is not ANY:
+                compares.append(make_revision_compare(key, self._to_etcd(operation.expect)))
+            if isinstance(operation, Put):
+                success.append(make_put(key, operation.value))
+            elif isinstance(operation, Delete):
+                success.append(make_delete(key))
+        # If an expectation fails, read in the same transaction what was there instead.
+        failure = [make_get(compare.key) for compare in compares]
+        response = await self._client.txn(compares, success, failure)
+        if not response.succeeded:
+            raise self._conflict(operations, response)
+        if not any(_changes(result) for result in response.responses):
+            return self._hub.revision
+        revision = Revision(response.header.revision + self._base)
+        try:
+            await self._reach(revision, nudge=False)  # its event is on its way
+        except Unavailable as error:
+            raise OutcomeUnknown(f"committed at revision {revision}, but not shown yet here: {error}") from error
+        return revision
+
+    def _conflict(self, operations: Sequence[Operation], response: messages.TxnResponse) -> Conflict:
+        expecting = [operation for operation in operations if operation.expect is not ANY]
+        for operation, result in zip(expecting, response.responses, strict=True):
+            found = result.response_range.kvs
+            current = self._record(operation.key, found[0]) if found else None
+            if operation.expect != (current.revision if current else 0):
+                return Conflict(operation.key, current)
+        raise AssertionError("etcd refused a transaction whose expectations all hold")
+
+    def _record(self, key: ObjectKey, kv: messages.KeyValue) -> Record:
+        return Record(key, stamp(kv.value, kv.mod_revision + self._base))
+
+    def _to_etcd(self, expect: Revision) -> int:
+        if expect == 0:
+            return 0
+        # Nothing in this etcd is as old as the base, and etcd takes 0 for "absent".
+        return expect - self._base if expect > self._base else -1
+
+    # -- freshness ------------------------------------------------------------
+
+    async def sync(self) -> Revision:
+        self._check_open()
+        await self._reach(await self._etcd_revision(), nudge=True)
+        return self.revision
+
+    async def _etcd_revision(self) -> Revision:
+        """etcd's revision at some moment after this call began. Concurrent callers share one request."""
+        self._barrier_asked += 1
+        ticket = self._barrier_asked
+        async with self._barrier:
+            if self._barrier_covers < ticket:
+                covers = self._barrier_asked
+                self._barrier_revision = Revision(await self._client.revision() + self._base)
+                self._barrier_covers = covers
+            return self._barrier_revision
+
+    async def _reach(self, revision: Revision, *, nudge: bool) -> None:
+        """Wait until the mirror shows a revision; nudge the watch if it may be waiting for nothing."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                while self._hub.revision < revision:
+                    shown = await self._shown_within(revision, _NUDGE_AFTER if nudge else None)
+                    if not shown:
+                        await self._nudge(revision)
+        except TimeoutError:
+            raise Unavailable(f"etcd's changes have not arrived here for {self._timeout:g} s") from None
+
+    async def _shown_within(self, revision: Revision, seconds: float | None) -> bool:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[waiter] = revision
+        try:
+            done, _ = await asyncio.wait([waiter], timeout=seconds)
+            return bool(done)
+        finally:
+            del self._waiting[waiter]
+
+    async def _nudge(self, revision: Revision) -> None:
+        """Change a key of our own, so that the watch reports a revision at least as new.
+
+        Needed when others write to the same etcd: their changes move its revision on, but our watch does not tell. Its
+        progress requests would, but before etcd 3.5.8 their answers may overtake events.
+        """
+        async with self._nudging:
+            if self._hub.revision < revision:
+                await self._client.txn([], [make_put(self._keys.nudge, b"")])
+
+    def _deliver(self, events: list[Event], revision: Revision) -> None:
+        super()._deliver(events, revision)
+        for waiter, wanted in self._waiting.items():
+            if wanted <= revision and not waiter.done():
+                waiter.set_result(None)
+
+    # -- following etcd -------------------------------------------------------
+
+    async def _keep_following(self) -> None:
+        while True:
+            try:
+                await self._align()
+                await self._follow()
+            except Compacted:
+                log.warning("this server was away for longer than etcd keeps its history: reading everything anew")
+            except (Unavailable, OutcomeUnknown) as error:
+                log.warning("lost the connection to etcd, trying again: %s", error)
+            await self.clock.sleep(_RECONNECT_PAUSE)
+
+    async def _align(self) -> None:
+        """Read everything anew unless etcd's history leads from where the mirror is to where etcd is."""
+        mirrored = self._hub.revision - self._base
+        if 0 < mirrored <= await self._client.revision() and not await self._is_compacted(mirrored + 1):
+            return
+        resync = mirror.Resync(self._client, self._keys, self._base, self._engine, self._writer)
+        revision = await resync.run(live=mirrored > 0)
+        self._hub.expire()
+        log.info("mirrored etcd anew at revision %d", revision)
+
+    async def _is_compacted(self, etcd_revision: int) -> bool:
+        try:
+            await self._client.range(self._keys.nudge, revision=etcd_revision, count_only=True)
+        except Compacted:
+            return True
+        except FutureRevision:
+            return False
+        return False
+
+    async def _follow(self) -> None:
+        start = self._hub.revision - self._base + 1
+        async with self._client.watch(*self._keys.everything, start_revision=start) as watch:
+            async for batch in watch:
+                await self._writer.submit(lambda group, batch=batch: self._apply(group, batch))  # type: ignore[misc]
+
+    def _apply(self, group: Group, batch: WatchBatch) -> None:
+        for revision, events in groupby(batch.events, key=lambda event: event.kv.mod_revision):
+            changes = [change for event in events if (change := self._change(event)) is not None]
+            group.apply(Revision(revision + self._base), changes)
+        group.advance(Revision(batch.revision + self._base))
+
+    def _change(self, event: messages.Event) -> tuple[ObjectKey, bytes | None] | None:
+        key = self._keys.decode(event.kv.key)
+        if key is None:
+            return None
+        if event.type == EventType.DELETE:
+            return key, None
+        if not is_usable(event.kv.value):
+            # What someone else put below our prefix must not break every server.
+            log.warning("taking %s in etcd for absent: it is not a value that kcp wrote", key)
+            return key, None
+        return key, event.kv.value
+
+    # -- compaction -----------------------------------------------------------
+
+    async def compact(self, revision: Revision) -> None:
+        self._check_open()
+        if revision > self.revision and revision > await self.sync():
+            raise FutureRevision(revision, self.revision)
+        if revision > self._base:
+            # Another server may have done it, or compacted further.
+            with contextlib.suppress(Compacted):
+                await self._client.compact(revision - self._base)
+        await super().compact(revision)
+
+
+def _changes(result: messages.ResponseOp) -> bool:
+    return result.HasField("response_put") or result.response_delete_range.deleted > 0
+
+
+async def _read_identity(client: EtcdClient, keys: EtcdKeys) -> tuple[int, int]:
+    """The base and etcd's cluster id."""
+    response = await client.range(*keys.meta)
+    found = {kv.key: kv.value for kv in response.kvs}
+    if keys.restoring in found:
+        raise Damaged(f"the restore into etcd below {keys.prefix} was not finished: run `kcp restore` again")
+    return int(found.get(keys.base, b"0")), response.header.cluster_id

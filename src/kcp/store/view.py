@@ -1,0 +1,267 @@
+"""The store at one moment: every read of one view sees the same revision, whatever is written meanwhile.
+
+A view is an LMDB read transaction with the meaning of the tables added. It belongs to one thread, costs about a
+microsecond to open, and keeps the pages it sees from being reused, so nobody keeps one for long.
+"""
+
+from __future__ import annotations
+
+from heapq import merge
+from typing import TYPE_CHECKING
+
+from kcp.store import layout
+from kcp.store.environment import KeyTooLong
+from kcp.store.errors import Compacted, FutureRevision
+from kcp.store.events import Event
+from kcp.store.interface import Page
+from kcp.store.keys import (
+    ObjectKey,
+    ResourceKey,
+    Revision,
+    Scope,
+    after_prefix,
+    encode_tail,
+    scope_prefix,
+)
+from kcp.store.value import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from kcp.store.engine import Engine
+    from kcp.store.interface import AcceptRecord
+
+    Pair = tuple[bytes, bytes]
+    AcceptPair = Callable[[Pair], bool] | None
+    Bounds = tuple[bytes, bytes]
+
+_END = b"\xff" * 8  # behind every key
+
+
+class View:
+    """Made by `Engine.view`; close it, or use it in a `with`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._env = engine.env
+        self._numbers = engine.numbers
+        self.txn = engine.env.read()
+        self.revision = engine.revision_in(self.txn)
+        self.compacted = engine.compacted_in(self.txn)
+
+    def close(self) -> None:
+        self.txn.abort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- the present ----------------------------------------------------------
+
+    def get(self, key: ObjectKey) -> Record | None:
+        resource, cluster, namespace, name = key
+        number = self._numbers.get(resource) or self._engine.number_of(resource)
+        if number is None:
+            return None
+        try:
+            # Not `encode_tail`, whose checks would be a third of the cost: what it refuses was never stored, so that
+            # a part with a `/` in it cannot lead to another key.
+            stored = self.txn.get(number + f"{cluster}/{namespace}/{name}".encode())
+        except (UnicodeEncodeError, KeyTooLong):
+            return None
+        return None if stored is None else Record(key, stored)
+
+    def range(
+        self,
+        scope: Scope,
+        *,
+        after: ObjectKey | None = None,
+        limit: int = 0,
+        revision: Revision | None = None,
+        accept: AcceptRecord | None = None,
+    ) -> Page:
+        at = self.revision if revision is None else revision
+        self.check_reach(at)
+        bounds = self._bounds(scope, after)
+        if bounds is None:
+            return Page(at, [], None, self._engine.key_of)
+        source = self.scan(bounds) if at == self.revision else self._scan_at(scope, bounds, at)
+        accept_pair = _pair_filter(scope, accept)
+        pairs: list[Pair] = []
+        for pair in source:
+            if accept_pair is None or accept_pair(pair):
+                if len(pairs) == limit > 0:
+                    return Page(at, pairs, self._engine.key_of(pairs[-1][0]), self._engine.key_of)
+                pairs.append(pair)
+        return Page(at, pairs, None, self._engine.key_of)
+
+    def between(self, resource: ResourceKey, after: ObjectKey | None, last: ObjectKey | None) -> dict[ObjectKey, bytes]:
+        """Stored bytes by key, of the resource's objects behind `after` up to and with `last`; None is no bound."""
+        bounds = self._bounds(Scope(resource), after)
+        if bounds is None:
+            return {}
+        number = bounds[0][: layout.RESOURCE_BYTES]
+        stop = bounds[1] if last is None else number + encode_tail(last) + b"\0"
+        return {self._engine.key_of(key): stored for key, stored in self.scan((bounds[0], stop))}
+
+    def count(self, scope: Scope, *, after: ObjectKey | None = None) -> int:
+        bounds = self._bounds(scope, after)
+        if bounds is None:
+            return 0
+        if after is None and scope.namespace is None and scope.resource is not None:
+            number = bounds[0][: layout.RESOURCE_BYTES]
+            key = layout.count_key((scope.cluster or "").encode(), number)
+            return layout.unpack_u64(self.txn.get(key, db=self._env.counts))
+        accept = _pair_filter(scope, None)
+        total = 0
+        with self.txn.cursor(self._env.now) as cursor:
+            if cursor.set_range(bounds[0]):
+                for found in cursor.iternext(keys=True, values=False):
+                    if found >= bounds[1]:
+                        break
+                    total += accept is None or accept((found, b""))
+        return total
+
+    def counts(self, cluster: str) -> dict[ResourceKey, int]:
+        prefix = layout.count_key(cluster.encode(), b"")
+        found: dict[ResourceKey, int] = {}
+        with self.txn.cursor(self._env.counts) as cursor:
+            if cursor.set_range(prefix):
+                for key, number_of_objects in cursor:
+                    if not key.startswith(prefix):
+                        break
+                    found[self._engine.resource_of(key[len(prefix) :])] = layout.unpack_u64(number_of_objects)
+        return found
+
+    def object_count(self) -> int:
+        """How many objects there are in all."""
+        return int(self.txn.stat(self._env.now)["entries"])
+
+    def scan(self, bounds: Bounds = (b"", _END)) -> Iterator[Pair]:
+        """Keys and stored bytes between two keys, everything by default."""
+        start, stop = bounds
+        with self.txn.cursor(self._env.now) as cursor:
+            if cursor.set_range(start):
+                for pair in cursor:
+                    if pair[0] >= stop:
+                        return
+                    yield pair
+
+    def _bounds(self, scope: Scope, after: ObjectKey | None) -> Bounds | None:
+        """The first key of the scope and the first behind it; None if the scope must be empty."""
+        if scope.resource is None:
+            if scope.cluster is not None or scope.namespace is not None:
+                raise ValueError("a range without a resource is over the whole store: use counts() for one cluster")
+            prefix = b""
+        else:
+            number = self._engine.number_of(scope.resource)
+            if number is None:
+                return None
+            prefix = number + scope_prefix(scope)
+        start = prefix
+        if after is not None and (number := self._engine.number_of(after.resource)) is not None:
+            start = max(prefix, number + encode_tail(after) + b"\0")
+        return start, after_prefix(prefix) or _END
+
+    # -- the past -------------------------------------------------------------
+
+    def check_reach(self, revision: int) -> None:
+        """Raise unless the log has everything after `revision`."""
+        if revision > self.revision:
+            raise FutureRevision(revision, self.revision)
+        if revision < self.compacted:
+            raise Compacted(revision, self.compacted)
+
+    def changes(self, scope: Scope, after: Revision, limit: int) -> tuple[list[Event], Revision]:
+        """Events of the scope after a revision, and the revision up to which they are complete.
+
+        Looks at about `limit` log entries and always ends between two revisions. The revision returned is the view's
+        own if the end was reached.
+        """
+        self.check_reach(after)
+        events: list[Event] = []
+        reached = after
+        for looked_at, (revision, entry) in enumerate(self._log(scope, after)):
+            if looked_at >= limit and revision != reached:
+                return events, reached
+            reached = Revision(revision)
+            if entry is not None:
+                key = self._engine.key_of(entry.key)
+                if scope.contains(key):
+                    events.append(Event(key, reached, entry.old, entry.new))
+        return events, self.revision
+
+    def revision_before(self, time_ms: int) -> Revision:
+        """The newest revision in the log that was committed before a time, by bisection; `compacted` if none was."""
+        low, high = self.compacted, self.revision
+        with self.txn.cursor(self._env.log) as cursor:
+            while low < high:
+                middle = (low + high + 1) // 2
+                # Revisions may be missing from the log (a mirror's are etcd's), so the next one present decides.
+                found = cursor.set_range(layout.pack_log_key(middle))
+                if found and layout.log_entry_time(cursor.value()) < time_ms:
+                    low = Revision(middle)
+                else:
+                    high = Revision(middle - 1)
+        return low
+
+    def _scan_at(self, scope: Scope, bounds: Bounds, revision: Revision) -> Iterator[Pair]:
+        """The pairs between the bounds as they were at `revision`: the present, with later changes undone.
+
+        Costs what changed in the scope since then, and what is taken.
+        """
+        before: dict[bytes, bytes | None] = {}
+        for _, entry in self._log(scope, revision):
+            if entry is not None and bounds[0] <= entry.key < bounds[1]:
+                before.setdefault(entry.key, entry.old)  # the first change after the revision knows the state at it
+        past = sorted((key, old) for key, old in before.items() if old is not None)
+        present = (pair for pair in self.scan(bounds) if pair[0] not in before)
+        return merge(present, past)
+
+    def _log(self, scope: Scope, after: int) -> Iterable[tuple[int, layout.LogEntry | None]]:
+        """Log entries after a revision that may be in the scope; None for those that are of another resource."""
+        number = None if scope.resource is None else self._engine.number_of(scope.resource)
+        if scope.resource is None or number is None:
+            return self._whole_log(after, b"") if scope.resource is None else ()
+        if scope.cluster is None:
+            return self._whole_log(after, number)
+        return self._trail(number + scope.cluster.encode() + b"/", after)
+
+    def _whole_log(self, after: int, number: bytes) -> Iterator[tuple[int, layout.LogEntry | None]]:
+        with self.txn.cursor(self._env.log) as cursor:
+            if not cursor.set_range(layout.pack_log_key(after + 1)):
+                return
+            for key, entry in cursor:
+                matches = layout.log_entry_key(entry).startswith(number)
+                yield layout.unpack_log_key(key)[0], layout.unpack_log_entry(entry) if matches else None
+
+    def _trail(self, prefix: bytes, after: int) -> Iterator[tuple[int, layout.LogEntry]]:
+        with self.txn.cursor(self._env.trail) as cursor:
+            if not cursor.set_range(prefix + layout.pack_log_key(after + 1)):
+                return
+            for step in cursor.iternext(keys=True, values=False):
+                if not step.startswith(prefix):
+                    return
+                log_key = step[len(prefix) :]
+                # A trail and its log entries are written and removed in one transaction, so the entry is there.
+                entry = self.txn.get(log_key, b"", db=self._env.log)
+                yield layout.unpack_log_key(log_key)[0], layout.unpack_log_entry(entry)
+
+
+def _pair_filter(scope: Scope, accept: AcceptRecord | None) -> AcceptPair:
+    """`accept`, and the namespace of a scope that is not a prefix."""
+    if scope.namespace is not None and scope.cluster is None:
+        namespace = scope.namespace.encode()
+
+        def accept_in_namespace(pair: Pair) -> bool:
+            in_namespace = pair[0].split(b"/", 2)[1] == namespace
+            return in_namespace and (accept is None or accept(pair[1]))
+
+        return accept_in_namespace
+    return None if accept is None else lambda pair: accept(pair[1])
