@@ -23,9 +23,9 @@ _SHOWN_PROBLEMS = 20
 @store_options
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def backup(file: Path, **which: Any) -> None:  # noqa: ANN401 - the shared options, passed on
-    """Write a consistent snapshot of a store to FILE, while the server runs.
+    """Back up a store to FILE while the server runs.
 
-    With --etcd-servers it is read from this server's mirror of etcd.
+    The file is a consistent snapshot at one revision. With --etcd-servers it is read from this server's mirror of etcd.
 
     \b
     Examples:
