@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import pytest
 from tests.store.etcd.tcp_proxy import TcpProxy
@@ -19,6 +19,7 @@ from kcp.store import (
     Delete,
     EmbeddedStore,
     InUse,
+    NoSpace,
     Put,
     Revision,
     Scope,
@@ -31,10 +32,14 @@ from kcp.store.etcd.options import EtcdOptions
 from kcp.store.etcd.store import EtcdStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from tests.store.etcd.etcd_server import EtcdServer
+
+    from kcp.store.transaction import Group
+
+T = TypeVar("T")
 
 IN_ROOT = Scope(CONFIGMAPS, "root")
 
@@ -300,6 +305,31 @@ async def test_an_etcd_that_went_back_in_time_is_followed(own_etcd: EtcdServer, 
         with store.watch(IN_ROOT, Revision(revision - 1)) as watcher:
             assert [text_of(event.new) for event in await take(watcher, 1)] == ["2"]
         assert list(find_problems(store._engine)) == []
+
+
+async def test_what_could_not_be_mirrored_is_mirrored_later_in_order(own_etcd: EtcdServer, tmp_path: Path) -> None:
+    """The mirror's disk is full for a moment: later changes must not overtake the ones that failed."""
+    async with server(own_etcd, tmp_path / "a") as a, server(own_etcd, tmp_path / "b") as b:
+        start = b.revision
+        submit = b._writer.submit
+        failures = 3
+
+        def submit_or_fail(run: Callable[[Group], T]) -> asyncio.Future[T]:
+            nonlocal failures
+            failures -= 1
+            return submit(no_space if failures >= 0 else run)
+
+        b._writer.submit = submit_or_fail  # type: ignore[method-assign]
+        with b.watch(IN_ROOT, start) as watcher:
+            revisions = [await update(a, "x", str(number)) for number in range(20)]
+            await b.sync()
+            assert failures < 0
+            assert [event.revision for event in await take(watcher, 20)] == revisions
+        assert list(find_problems(b._engine)) == []
+
+
+def no_space(group: Group) -> NoReturn:
+    raise NoSpace("the test says so")
 
 
 async def test_closing_ends_what_waits(own_etcd: EtcdServer, tmp_path: Path) -> None:

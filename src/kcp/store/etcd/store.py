@@ -13,6 +13,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -47,6 +49,7 @@ log = logging.getLogger(__name__)
 # Seconds to wait for the watch before suspecting that the revision waited for was someone else's.
 _NUDGE_AFTER = 0.05
 _RECONNECT_PAUSE = 0.2
+_BATCHES_UNDER_WAY = 256
 
 
 class EtcdStore(LocalStore):
@@ -244,7 +247,7 @@ class EtcdStore(LocalStore):
             except Compacted:
                 log.warning("this server was away for longer than etcd keeps its history: reading everything anew")
             except (Unavailable, OutcomeUnknown) as error:
-                log.warning("lost the connection to etcd, trying again: %s", error)
+                log.warning("the mirror of etcd is behind, trying again: %s", error)
             await self.clock.sleep(_RECONNECT_PAUSE)
 
     async def _align(self) -> None:
@@ -267,12 +270,24 @@ class EtcdStore(LocalStore):
         return False
 
     async def _follow(self) -> None:
-        start = self._hub.revision - self._base + 1
-        async with self._client.watch(*self._keys.everything, start_revision=start) as watch:
-            async for batch in watch:
-                await self._writer.submit(lambda group, batch=batch: self._apply(group, batch))  # type: ignore[misc]
+        # Without waiting for each other, so that batches which arrive while the writer is busy share its next
+        # transaction; bounded, so that a flood stays in etcd and not in our memory.
+        applying: deque[asyncio.Future[None]] = deque()
+        follows = self._hub.revision
+        async with self._client.watch(*self._keys.everything, start_revision=follows - self._base + 1) as watch:
+            try:
+                async for batch in watch:
+                    applying.append(self._writer.submit(partial(self._apply, batch, follows)))
+                    follows = Revision(batch.revision + self._base)
+                    while applying and (applying[0].done() or len(applying) > _BATCHES_UNDER_WAY):
+                        await applying.popleft()
+            finally:
+                # The next watch starts where the mirror is, so it must be there first.
+                await asyncio.gather(*applying, return_exceptions=True)
 
-    def _apply(self, group: Group, batch: WatchBatch) -> None:
+    def _apply(self, batch: WatchBatch, follows: Revision, group: Group) -> None:
+        if group.revision != follows:
+            raise Unavailable("the changes before these were not mirrored")
         for revision, events in groupby(batch.events, key=lambda event: event.kv.mod_revision):
             changes = [change for event in events if (change := self._change(event)) is not None]
             group.apply(Revision(revision + self._base), changes)
