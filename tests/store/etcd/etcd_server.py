@@ -98,6 +98,10 @@ class PortTaken(Exception):
     """Another process was faster; choose other ports."""
 
 
+def _is_stopped(thread: Path) -> bool:
+    return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 @dataclass
 class EtcdServer:
     """One member. `with EtcdServer(directory) as server:` starts it; its data survives `kill` and `stop`."""
@@ -205,6 +209,10 @@ class EtcdServer:
         """Freeze it: connections stay open and nobody answers, as with a machine that lost power."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
+        # The signal takes effect a moment later, thread by thread.
+        threads = Path(f"/proc/{self.process.pid}/task")
+        while threads.exists() and not all(_is_stopped(thread) for thread in threads.iterdir()):
+            time.sleep(POLL_INTERVAL)
 
     def resume(self) -> None:
         assert self.process is not None

@@ -255,12 +255,13 @@ async def test_logging_in_and_again_when_the_token_is_lost(own_etcd: EtcdServer)
         revisions = await asyncio.gather(*(put(client, b"%d" % number) for number in range(5)))
         async with client.watch(b"0", start_revision=min(revisions)) as watch:
             await anext(watch)
-        await asyncio.to_thread(own_etcd.kill)  # its tokens are in memory only
-        own_etcd.start()
+        # Off the loop, which has to notice that the connection is gone. Tokens are in the member's memory only.
+        await asyncio.to_thread(own_etcd.kill)
+        await asyncio.to_thread(own_etcd.start)
         async with client.watch(b"0", start_revision=min(revisions)) as watch:
             await anext(watch)
         await asyncio.to_thread(own_etcd.kill)
-        own_etcd.start()
+        await asyncio.to_thread(own_etcd.start)
         await put(client, b"a")
 
 
