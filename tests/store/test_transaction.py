@@ -74,9 +74,8 @@ def test_resources_are_numbered_once(engine: Engine) -> None:
     places = [key("x", resource=resource) for resource in (CONFIGMAPS, SECRETS, WIDGETS)]
     write(engine, lambda group: [group.commit([Put(place, value())]) for place in places])  # type: ignore[arg-type]
     write(engine, lambda group: group.commit([Put(places[1], value("again"))]))  # type: ignore[arg-type]
-    numbers = {engine.number_of(place.resource) for place in places}
-    assert len(numbers) == 3
     with engine.view() as view:
+        assert len({view.number_of(place.resource) for place in places}) == 3
         assert [record.key.resource for record in view.range(EVERYTHING).records()] == [CONFIGMAPS, SECRETS, WIDGETS]
 
 
@@ -100,3 +99,12 @@ def test_the_log_can_be_searched_by_time(engine: Engine) -> None:
     with engine.view() as view:
         found = [view.revision_before(time_ms) for time_ms in (500, 1000, 1001, 2001, 3000, 3001, 9999)]
     assert found == [0, 0, 2, 3, 3, 8, 8]
+
+
+def test_a_revision_without_changes_is_kept_too(engine: Engine) -> None:
+    """A mirror must not ask again for what it has been told."""
+    assert write(engine, lambda group: group.apply(Revision(5), [])).is_changed
+    assert write(engine, lambda group: group.advance(Revision(7))).is_changed
+    assert not write(engine, lambda group: group.advance(Revision(7))).is_changed
+    with engine.view() as view:
+        assert view.revision == 7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ _SHOWN_PROBLEMS = 20
 def backup(file: Path, **which: Any) -> None:  # noqa: ANN401 - the shared options, passed on
     """Back up a store to FILE while the server runs.
 
-    The file is a consistent snapshot at one revision. With --etcd-servers it is read from this server's mirror of etcd.
+    The file is a consistent snapshot at one revision. It holds every Secret, so only you may read it. With
+    --etcd-servers it is read from this server's mirror of etcd.
 
     \b
     Examples:
@@ -34,10 +36,11 @@ def backup(file: Path, **which: Any) -> None:  # noqa: ANN401 - the shared optio
     """
     options = make_server_options(**which)
     progress = Progress("Wrote")
-    with shown_errors(), Engine(options.store_directory, readonly=True) as engine:
+    with shown_errors(), contextlib.ExitStack() as stack:
+        stack.callback(progress.clear)
+        engine = stack.enter_context(Engine(options.store_directory, readonly=True))
         header, count = write_backup(engine, file, SystemClock().now(), progress.update)
-    progress.clear()
-    size = file.stat().st_size
+        size = file.stat().st_size
     click.echo(f"Wrote {count:,} objects at revision {header.revision:,} to {file} ({size:,} bytes).")
 
 
@@ -57,14 +60,14 @@ def restore(file: Path, **which: Any) -> None:  # noqa: ANN401 - the shared opti
     """
     options = make_server_options(**which)
     progress = Progress("Restored")
-    with shown_errors():
+    with shown_errors(), contextlib.ExitStack() as stack:
+        stack.callback(progress.clear)
         if options.etcd is None:
             revision = restore_embedded(file, options.store_directory, progress.update)
         else:
             from kcp.store.etcd.restore import restore_etcd  # brings protobuf along
 
             revision = asyncio.run(restore_etcd(file, options.etcd, options.etcd_prefix, progress.update))
-    progress.clear()
     click.echo(f"Restored {progress.done:,} objects to {describe_store(options)}; it begins at revision {revision:,}.")
 
 
@@ -78,12 +81,11 @@ def check(**which: Any) -> None:  # noqa: ANN401 - the shared options, passed on
       kcp check --root-directory /var/lib/kcp
     """
     options = make_server_options(**which)
-    problems = []
+    count = 0
     with shown_errors(), Engine(options.store_directory, readonly=True) as engine:
-        for problem in find_problems(engine):
-            problems.append(problem)
-            if len(problems) <= _SHOWN_PROBLEMS:
+        for count, problem in enumerate(find_problems(engine), 1):
+            if count <= _SHOWN_PROBLEMS:
                 click.echo(problem, err=True)
-    if problems:
-        raise click.ClickException(f"{len(problems)} problems. Restore a backup with `kcp restore`.")
+    if count:
+        raise click.ClickException(f"{count:,} problems. Restore a backup with `kcp restore`.")
     click.echo(f"{options.store_directory} is sound.")

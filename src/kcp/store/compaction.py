@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kcp.store import layout
-from kcp.store.errors import FutureRevision
 from kcp.store.keys import Revision
 
 if TYPE_CHECKING:
@@ -23,16 +22,14 @@ def choose_revision(view: View, options: StoreOptions, now: datetime) -> Revisio
     return Revision(max(by_age, view.revision - options.compact_max_revisions, view.compacted))
 
 
-def mark_compacted(group: Group, revision: Revision) -> None:
-    """From this commit on nobody reads before `revision`; the entries themselves go later."""
-    if revision > group.revision:
-        raise FutureRevision(revision, group.revision)
-    group.compacted = max(group.compacted, revision)
-
-
 def remove_step(group: Group, limit: int) -> bool:
-    """Remove up to `limit` log entries that are out of reach, with their trail. False when none are left."""
+    """Remove up to `limit` log entries that are out of reach, with their trail. False when none are left.
+
+    And as many again as this group has added so far, twice over: under a flood the log must not grow faster than it is
+    shortened.
+    """
     env = group.engine.env
+    limit += 2 * len(group.events)
     with group.txn.cursor(env.log) as cursor:
         if not cursor.first():
             return False
@@ -40,6 +37,7 @@ def remove_step(group: Group, limit: int) -> bool:
             log_key, entry = cursor.item()
             if not log_key or layout.unpack_log_key(log_key)[0] > group.compacted:
                 return False
+            group.is_changed = True
             group.txn.delete(layout.trail_prefix(layout.log_entry_key(entry)) + log_key, db=env.trail)
             cursor.delete()  # and moves on to the next
     return True

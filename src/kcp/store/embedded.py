@@ -32,5 +32,6 @@ class EmbeddedStore(LocalStore):
 
     async def commit(self, operations: Sequence[Operation]) -> Revision:
         self._check_open()
-        check_commit(operations)
-        return await self._writer.submit(lambda group: group.commit(operations))
+        operations = tuple(operations)  # what is checked is what is written
+        size = check_commit(operations)
+        return await self._writer.submit(lambda group: group.commit(operations), size)

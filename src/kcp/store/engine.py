@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from kcp.store import layout
 from kcp.store.environment import Environment
-from kcp.store.errors import Damaged
-from kcp.store.keys import ObjectKey, ResourceKey, Revision, decode_tail
+from kcp.store.errors import Damaged, InvalidCommit
+from kcp.store.keys import ResourceKey, Revision
+from kcp.store.past import Past
 from kcp.store.view import View
 
 if TYPE_CHECKING:
@@ -32,30 +33,30 @@ class Engine:
         self, path: Path, *, map_bytes: int = 1 << 40, durable: bool = True, readonly: bool = False, origin: str = ""
     ) -> None:
         """`origin` says what the store is a copy of, and is empty for the truth itself; a mismatch is refused."""
-        self.env = Environment(path, map_bytes=map_bytes, durable=durable, readonly=readonly)
         self.numbers: dict[ResourceKey, bytes] = {}
         self._resources: dict[bytes, ResourceKey] = {}
+        self.past = Past()
+
+        def begin(env: Environment, txn: Transaction) -> None:
+            txn.put(layout.META_FORMAT, layout.FORMAT, db=env.meta)
+            txn.put(layout.META_ORIGIN, origin.encode(), db=env.meta)
+
+        self.env = Environment(path, None if readonly else begin, map_bytes=map_bytes, durable=durable)
         try:
-            if not readonly:
-                self._begin(origin)
-            self._check_format()
+            self._check_format(None if readonly else origin)
         except BaseException:
             self.env.close()
             raise
 
-    def _begin(self, origin: str) -> None:
-        with self.env.write() as txn:
-            if txn.get(layout.META_FORMAT, db=self.env.meta) is None:
-                txn.put(layout.META_FORMAT, layout.FORMAT, db=self.env.meta)
-                txn.put(layout.META_ORIGIN, origin.encode(), db=self.env.meta)
-            elif (found := txn.get(layout.META_ORIGIN, b"", db=self.env.meta).decode()) != origin:
-                raise Damaged(f"{self.env.path} is {found or 'an embedded store'}, not {origin or 'an embedded store'}")
-
-    def _check_format(self) -> None:
+    def _check_format(self, origin: str | None) -> None:
+        path = self.env.path
         with self.env.read() as txn:
-            found = txn.get(layout.META_FORMAT, db=self.env.meta)
-        if found != layout.FORMAT:
-            raise Damaged(f"{self.env.path} has store format {found!r}; this version of kcp reads {layout.FORMAT!r}")
+            form = txn.get(layout.META_FORMAT, db=self.env.meta)
+            found = txn.get(layout.META_ORIGIN, b"", db=self.env.meta).decode(errors="replace")
+        if form != layout.FORMAT:
+            raise Damaged(f"{path} has store format {form!r}; this version of kcp reads {layout.FORMAT!r}")
+        if origin is not None and found != origin:
+            raise Damaged(f"{path} is {found or 'an embedded store'}, not {origin or 'an embedded store'}")
 
     def view(self) -> View:
         """The store as it is now."""
@@ -82,23 +83,25 @@ class Engine:
 
     # -- resources and their numbers ------------------------------------------
 
-    def number_of(self, resource: ResourceKey) -> bytes | None:
+    def number_in(self, txn: Transaction, resource: ResourceKey) -> bytes | None:
         """The resource's number, None if nothing of it was ever stored."""
         number = self.numbers.get(resource)
         if number is None:
-            with self.env.read() as txn:
-                number = txn.get(layout.pack_resource_name(resource), db=self.env.resources)
+            try:
+                name = layout.pack_resource_name(resource)
+            except InvalidCommit:
+                return None
+            number = txn.get(name, db=self.env.resources)
             if number is not None:
                 self.remember(resource, number)
         return number
 
-    def resource_of(self, number: bytes) -> ResourceKey:
+    def resource_in(self, txn: Transaction, number: bytes) -> ResourceKey:
         resource = self._resources.get(number)
         if resource is None:
-            with self.env.read() as txn:
-                name = txn.get(number, db=self.env.resources)
+            name = txn.get(number, db=self.env.resources)
             if name is None:
-                raise Damaged(f"{self.env.path} has no resource with number {layout.unpack_u32(number)}")
+                raise Damaged(f"{self.env.path} has no resource with the number {number.hex()}")
             resource = layout.unpack_resource_name(name)
             self.remember(resource, number)
         return resource
@@ -109,6 +112,3 @@ class Engine:
             self._resources.clear()
         self.numbers[resource] = number
         self._resources[number] = resource
-
-    def key_of(self, key: bytes) -> ObjectKey:
-        return decode_tail(self.resource_of(key[: layout.RESOURCE_BYTES]), key[layout.RESOURCE_BYTES :])

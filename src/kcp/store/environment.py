@@ -8,16 +8,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import mmap
 import os
+import resource
 from typing import TYPE_CHECKING, Final
 
 import lmdb
 import lmdb.verify
 
-from kcp.store.errors import Damaged, InUse, NoSpace, StoreError, Unavailable
+from kcp.store.errors import Damaged, InUse, NoSpace, OutcomeUnknown, StoreError, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     Transaction = lmdb.Transaction[bytes]
@@ -27,55 +29,75 @@ KeyTooLong = lmdb.BadValsizeError
 
 _TABLES: Final = ("now", "log", "trail", "counts", "resources", "meta")
 _DATA: Final = "data.mdb"
+_LOCK_TABLE: Final = "lock.mdb"
 _MARKER: Final = "KCP-STORE"
 _MARKER_TEXT: Final = "This directory is a kcp store. Back it up with `kcp backup`, never by copying its files.\n"
-_LOCK: Final = "writer.lock"
+_WRITER_LOCK: Final = "writer.lock"
 _SMALLEST_MAP: Final = 1 << 30
 _READERS: Final = 1022  # open read transactions, over all processes
+_LOCK_TABLE_BYTES: Final = 1 << 17  # more than that many readers need
+_HARDLY_ANY_SPACE: Final = 1 << 18
 
 _BROKEN = (
     lmdb.InvalidError,
     lmdb.VersionMismatchError,
     lmdb.CorruptedError,
     lmdb.PageNotFoundError,
-    lmdb.PanicError,
     lmdb.IncompatibleError,
 )
 # EFBIG: a file-size limit (ulimit -f) is met; EDQUOT: a disk quota.
-_FULL = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Environment:
     """One database directory, open in this process."""
 
-    def __init__(self, path: Path, *, map_bytes: int, durable: bool = True, readonly: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        begin: Callable[[Environment, Transaction], None] | None = None,
+        *,
+        map_bytes: int,
+        durable: bool = True,
+    ) -> None:
+        """Open to read; or to write, and then `begin` is called in the transaction that creates a new database."""
         self.path = path
-        self._readonly = readonly
-        with contextlib.ExitStack() as undo:
-            if not readonly:
+        with translated(path), contextlib.ExitStack() as undo:
+            if begin is not None:
                 path.mkdir(parents=True, exist_ok=True, mode=0o700)
                 undo.enter_context(_writer_lock(path))
-            _check_present(path, readonly=readonly)
-            with translated(path):
-                self._env = _open(path, map_bytes, durable, readonly)
+            is_new = _check_present(path, readonly=begin is None)
+            if begin is not None:
+                _reserve_lock_table(path)
+            # Translated inside, because what is removed makes room on a full disk.
+            with contextlib.ExitStack() as undo_new, translated(path):
+                if is_new:
+                    undo_new.callback(_remove_new, path)
+                self._env = _open(path, map_bytes, durable, begin is None)
                 undo.callback(self._env.close)
                 _check_length(self._env, path)
                 self._env.reader_check()  # frees the slots of readers that were killed
-                if readonly:
-                    self.now, self.log, self.trail, self.counts, self.resources, self.meta = self._open_existing()
-                else:
-                    self.now, self.log, self.trail, self.counts, self.resources, self.meta = (
-                        self._env.open_db(name.encode()) for name in _TABLES
-                    )
+                self._open_tables(begin)
+                if begin is not None:
+                    _write_marker(path)
+                undo_new.pop_all()
             self._undo = undo.pop_all()
-        if not readonly:
-            _write_marker(path)
 
-    def _open_existing(self) -> list[lmdb._Database]:
+    def _open_tables(self, begin: Callable[[Environment, Transaction], None] | None) -> None:
+        names = [name.encode() for name in _TABLES]
+        if begin is not None and self._env.stat()["entries"] == 0 and not (self.path / _MARKER).exists():
+            # All tables and what they begin with in one transaction: a store is there, or it is not.
+            with self._env.begin(write=True) as txn:
+                self._name(self._env.open_db(name, txn=txn) for name in names)
+                begin(self, txn)
+            return
         try:
-            return [self._env.open_db(name.encode(), create=False) for name in _TABLES]
+            self._name(self._env.open_db(name, create=False) for name in names)
         except (lmdb.NotFoundError, lmdb.ReadonlyError) as error:
             raise Damaged(f"{self.path} is an LMDB database, but not a kcp store") from error
+
+    def _name(self, tables: Iterable[lmdb._Database]) -> None:
+        self.now, self.log, self.trail, self.counts, self.resources, self.meta = tables
 
     def read(self) -> Transaction:
         """A read transaction on `now`. It sees one moment of the store; never keep it across an await."""
@@ -85,6 +107,8 @@ class Environment:
             # The writing process has grown the map: adopt its size.
             self._env.set_mapsize(0)
             return self._env.begin(self.now)
+        except lmdb.Error as error:
+            raise _translate(self.path, error) from error
 
     def write(self) -> Transaction:
         return self._env.begin(self.now, write=True)
@@ -95,8 +119,14 @@ class Environment:
 
     def grow(self) -> None:
         """Double the map. No transaction of this process may be open."""
+        larger = self.map_bytes * 2
+        try:
+            # LMDB gives up the old map before it knows whether it gets the new one, so ask first.
+            mmap.mmap(-1, larger, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ).close()
+        except (OSError, ValueError) as error:
+            raise Unavailable(f"{self.path} is full, and there is no address space for a larger map") from error
         with translated(self.path):
-            self._env.set_mapsize(self.map_bytes * 2)
+            self._env.set_mapsize(larger)
 
     def used_bytes(self) -> int:
         """How far the file is in use, free pages inside it included."""
@@ -116,19 +146,44 @@ class Environment:
 
 @contextlib.contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """LMDB's errors as StoreErrors. MapFull passes: the writer answers it by growing the map."""
+    """LMDB's errors and the system's as StoreErrors. MapFull passes: the writer answers it by growing the map."""
     try:
         yield
     except MapFull:
         raise
-    except lmdb.ReadersFullError as error:
-        raise Unavailable(f"{path}: too many processes read this store at once") from error
-    except _BROKEN as error:
-        raise Damaged(f"{path} cannot be used: {error}. Restore a backup with `kcp restore`.") from error
     except lmdb.Error as error:
-        if any(text in str(error) for text in _FULL):
-            raise NoSpace(f"no space left to write {path}: free some, then try again ({error})") from error
-        raise StoreError(f"{path}: {error}") from error
+        raise _translate(path, error) from error
+    except OSError as error:
+        if error.errno in _FULL:
+            raise NoSpace(f"no space left to write {path}: free some, then try again") from error
+        raise StoreError(f"{path} cannot be used: {error.strerror or error}") from error
+
+
+def _translate(path: Path, error: lmdb.Error) -> StoreError:
+    if isinstance(error, lmdb.ReadersFullError):
+        return Unavailable(f"{path}: too many processes read this store at once")
+    if isinstance(error, lmdb.PanicError):
+        return Unavailable(f"{path}: the disk failed in the middle of a write. Restart kcp; nothing is lost ({error})")
+    if isinstance(error, _BROKEN):
+        return Damaged(f"{path} cannot be used: {error}. Restore a backup with `kcp restore`.")
+    if any(os.strerror(code) in str(error) for code in _FULL) or _is_full(path):
+        return NoSpace(f"no space left to write {path}: free some, then try again ({error})")
+    if "mdb_txn_commit" in str(error):
+        # Most of these happen before anything is valid on the disk, but not all.
+        return OutcomeUnknown(f"{path} could not be written: {error}")
+    return Unavailable(f"{path}: {error}")
+
+
+def _is_full(path: Path) -> bool:
+    """LMDB calls a write that was cut short an I/O error, so look at whether there is room."""
+    try:
+        disk = os.statvfs(path)
+        size = (path / _DATA).stat().st_size
+    except OSError:
+        return False
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    is_limited = limit != resource.RLIM_INFINITY and size + _HARDLY_ANY_SPACE >= limit
+    return is_limited or disk.f_bavail * disk.f_frsize < _HARDLY_ANY_SPACE
 
 
 def _open(path: Path, map_bytes: int, durable: bool, readonly: bool) -> lmdb.Environment:
@@ -151,14 +206,32 @@ def _open(path: Path, map_bytes: int, durable: bool, readonly: bool) -> lmdb.Env
             map_bytes //= 2
 
 
-def _check_present(path: Path, *, readonly: bool) -> None:
+def _check_present(path: Path, *, readonly: bool) -> bool:
+    """Whether the database has yet to be created."""
     data, marker = path / _DATA, path / _MARKER
-    empty = not data.exists() or data.stat().st_size == 0
-    if empty and (readonly or marker.exists()):
+    is_empty = not data.exists() or data.stat().st_size == 0
+    if is_empty and (readonly or marker.exists()):
         # LMDB would quietly begin a new database here.
         raise Damaged(f"{data} is {'empty' if data.exists() else 'missing'}: there is no kcp store in {path}")
-    if not empty and data.stat().st_size < 2 * 4096:
+    if not is_empty and data.stat().st_size < 2 * 4096:
         raise Damaged(f"{data} is cut short: it has {data.stat().st_size} bytes")
+    return is_empty
+
+
+def _reserve_lock_table(path: Path) -> None:
+    """LMDB maps this file without making sure that the disk has room for it, and would die at the first access."""
+    file = os.open(path / _LOCK_TABLE, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file, 0, _LOCK_TABLE_BYTES)
+    finally:
+        os.close(file)
+
+
+def _remove_new(path: Path) -> None:
+    """What a failed beginning leaves would later be taken for a torn store."""
+    for name in (_MARKER, _DATA, _LOCK_TABLE):
+        (path / name).unlink(missing_ok=True)
 
 
 def _check_length(env: lmdb.Environment, path: Path) -> None:
@@ -195,7 +268,7 @@ def _write_marker(path: Path) -> None:
 @contextlib.contextmanager
 def _writer_lock(path: Path) -> Iterator[None]:
     """LMDB lets two processes take turns at writing; two servers would each miss the other's events."""
-    with open(path / _LOCK, "a+", encoding="utf-8") as file:
+    with open(path / _WRITER_LOCK, "a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kcp.store.errors import Compacted
 from kcp.store.watcher import HubWatcher
 
 if TYPE_CHECKING:
@@ -58,12 +59,12 @@ class Hub:
         self.revision = revision
 
     def read_changes(self, scope: Scope, after: Revision) -> tuple[list[Event], Revision]:
-        return self._view().changes(scope, after, self.options.catch_up_events)
+        return self._view().changes(scope, after, self.options.catch_up_events, self.options.watch_buffer_bytes)
 
-    def expire(self) -> None:
-        """Send every watcher to the log: history was replaced, so most will find that it is gone."""
+    def expire(self, revision: Revision) -> None:
+        """End every watch: history was replaced and begins at `revision`, whatever the watchers' own numbers say."""
         for watcher in self._watchers():
-            watcher.fall_behind()
+            watcher.fail(Compacted(watcher.revision, revision))
 
     def close(self) -> None:
         for watcher in self._watchers():

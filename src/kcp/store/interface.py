@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kcp.store.keys import ObjectKey, ResourceKey, Revision, Scope
+from kcp.store import layout
+from kcp.store.keys import ObjectKey, ResourceKey, Revision, Scope, decode_tail
 from kcp.store.value import Record, bodies_of
 
 if TYPE_CHECKING:
@@ -64,10 +65,11 @@ class Page(NamedTuple):
     revision: Revision
     pairs: list[tuple[bytes, bytes]]  # the engine's keys, and stored bytes
     next_after: ObjectKey | None  # where to go on if `limit` cut the range, to be passed as `after`
-    key_of: Callable[[bytes], ObjectKey]
+    resources: dict[bytes, ResourceKey]  # by what the engine's keys begin with
 
     def records(self) -> list[Record]:
-        return [Record(self.key_of(key), stored) for key, stored in self.pairs]
+        number = layout.RESOURCE_BYTES
+        return [Record(decode_tail(self.resources[key[:number]], key[number:]), stored) for key, stored in self.pairs]
 
     def bodies(self) -> list[bytes]:
         """The JSON of each object: what a list sends, without a look at the keys."""

@@ -85,8 +85,26 @@ def decode_tail(resource: ResourceKey, tail: bytes) -> ObjectKey:
     return ObjectKey(resource, cluster, namespace, name)
 
 
+def can_have_keys(scope: Scope) -> bool:
+    """Whether any key can be in the scope. Names come from addresses that clients make up, and one with a `/` in it
+    must not lead to what stands for another."""
+    if scope.cluster == "":
+        return False
+    for part in (scope.cluster, scope.namespace):
+        if part is not None and ("/" in part or len(part) > MAX_TAIL_BYTES or not _is_unicode(part)):
+            return False
+    return True
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def scope_prefix(scope: Scope) -> bytes:
-    """What every tail in the scope starts with; a namespace over all clusters is no prefix and needs a filter."""
+    """What every tail in the scope starts with; a namespace over all clusters is no prefix and needs a filter.
+
+    Only for scopes that can have keys.
+    """
     if scope.cluster is None:
         return b""
     if scope.namespace is None:

@@ -2,7 +2,7 @@
 
     resources   group/resource/identity            -> number (4 bytes); number -> the same text
     now         number tail                        -> stored bytes
-    log         revision (8) index (2)             -> time, key, old stored bytes, new stored bytes
+    log         revision (8) index (4)             -> time, key, old stored bytes, new stored bytes
     trail       number cluster/ revision index     -> nothing
     counts      cluster/ number                    -> how many objects;  "/" number -> over all clusters
     meta        a name                             -> revision, compacted, next resource number, format, origin
@@ -38,7 +38,7 @@ META_NEXT_RESOURCE = b"next-resource"
 
 _U64 = struct.Struct(">Q")
 _U32 = struct.Struct(">I")
-_LOG_KEY = struct.Struct(">QH")
+_LOG_KEY = struct.Struct(">QI")
 _LOG_HEADER = struct.Struct(">QHI")
 
 RESOURCE_BYTES = _U32.size

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 MAX_COMMIT_BYTES = 1536 * 1024
 MAX_COMMIT_OPERATIONS = 128
 
-# What one operation adds to an etcd request beside its tail and value: the key again in a compare, the key's prefix and
-# resource in both, protobuf's framing. A generous bound keeps the embedded store from taking what etcd would refuse.
-OPERATION_OVERHEAD = 2048
+# What one operation adds to an etcd request beside its tail and value: the key again in a compare and in the read that
+# explains a conflict, the key's prefix and resource in all three, protobuf's framing. A generous bound keeps the
+# embedded store from taking what etcd would refuse.
+OPERATION_OVERHEAD = 4096
 
 
-def check_commit(operations: Sequence[Operation]) -> None:
-    """Raise InvalidCommit for a commit that no state of any store could take."""
+def check_commit(operations: Sequence[Operation]) -> int:
+    """The size of a commit in bytes. Raises InvalidCommit for one that no state of any store could take."""
     if not operations:
         raise InvalidCommit("a commit needs at least one operation")
     if len(operations) > MAX_COMMIT_OPERATIONS:
@@ -39,3 +40,4 @@ def check_commit(operations: Sequence[Operation]) -> None:
         raise TooLarge(
             f"a commit of {size} bytes is too large: the limit is {MAX_COMMIT_BYTES} bytes (1.5 MiB, as in etcd)"
         )
+    return size

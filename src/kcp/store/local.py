@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from kcp.meta.clock import Clock
-    from kcp.store.events import Event
     from kcp.store.interface import AcceptEvent, AcceptRecord, Page
     from kcp.store.keys import ObjectKey, ResourceKey, Revision, Scope
+    from kcp.store.transaction import Group
     from kcp.store.value import Record
     from kcp.store.view import View
     from kcp.store.watcher import HubWatcher
@@ -48,6 +48,8 @@ class LocalStore:
         self.clock = clock or SystemClock()
         self._engine = Engine(path, map_bytes=self.options.map_bytes, durable=durable, origin=origin)
         self._closed = False
+        self._closing = asyncio.Lock()
+        self._is_released = False
         self._view: View | None = None
         self._hub = Hub(self._open_view, self.options)
         self._writer = Writer(
@@ -94,7 +96,7 @@ class LocalStore:
 
     async def compact(self, revision: Revision) -> None:
         self._check_open()
-        await self._writer.submit(lambda group: compaction.mark_compacted(group, revision))
+        await self._writer.submit(lambda group: group.compact(revision))
         await self._remove_compacted()
 
     async def _remove_compacted(self) -> None:
@@ -102,22 +104,24 @@ class LocalStore:
             pass
 
     async def aclose(self) -> None:
-        if self._closed:
-            return
         self._closed = True
-        await self._drain()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._hub.close()
-        await self._writer.aclose()
-        self._close_view()
-        self._close_engine()
+        # Whoever comes second, or again after a cancelled first time, finishes the work or waits until it is done.
+        async with self._closing:
+            if not self._is_released:
+                await self._drain()
+                for task in self._tasks:
+                    task.cancel()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+                self._hub.close()
+                await self._writer.aclose()
+                await self._release()
+                self._is_released = True
 
     async def _drain(self) -> None:
         """Wait for commits that are decided elsewhere; the writer's own are finished when it closes."""
 
-    def _close_engine(self) -> None:
+    async def _release(self) -> None:
+        self._close_view()
         self._engine.close()
 
     async def __aenter__(self) -> Self:
@@ -147,9 +151,12 @@ class LocalStore:
             self._view.close()
             self._view = None
 
-    def _deliver(self, events: list[Event], revision: Revision) -> None:
+    def _deliver(self, group: Group) -> None:
         self._close_view()
-        self._hub.publish(events, revision)
+        if group.is_new_history:
+            self._engine.past.clear()
+            self._hub.expire(group.revision)
+        self._hub.publish(group.events, group.revision)
 
     def _grow(self) -> None:
         self._close_view()

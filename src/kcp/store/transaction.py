@@ -1,7 +1,7 @@
 """Writing: several commits staged in memory, checked against each other and the tables, then flushed together.
 
 Everything here runs in the writer's thread, inside one LMDB transaction. Staging does not touch the tables, so a commit
-that fails its expectations leaves no trace, and each table is written in one call for the whole group.
+that fails its expectations changes nothing, and each table is written in one call for the whole group.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kcp.store import layout
-from kcp.store.errors import Conflict
+from kcp.store.errors import Conflict, FutureRevision
 from kcp.store.events import Event
 from kcp.store.interface import ANY, Delete, Put
 from kcp.store.keys import ObjectKey, ResourceKey, Revision, encode_tail
@@ -32,6 +32,8 @@ class Group:
         self.revision = engine.revision_in(txn)
         self.compacted = engine.compacted_in(txn)
         self.events: list[Event] = []
+        self.is_changed = False  # otherwise there is nothing to make durable
+        self.is_new_history = False  # so that watchers of the old one have to be told
         self.new_resources: dict[ResourceKey, bytes] = {}
         self._time_ms = time_ms
         self._staged: dict[bytes, bytes | None] = {}
@@ -63,35 +65,47 @@ class Group:
         """Stage a commit that was decided elsewhere, at its own revision; one that is here already is passed over."""
         if revision <= self.revision:
             return
+        # Whatever can be refused is refused before anything is staged.
+        resolved = [(object_key, self._key(object_key), value) for object_key, value in changes]
         self.revision = revision
+        self.is_changed = True
         index = 0
-        for object_key, value in changes:
-            key = self._key(object_key)
+        for object_key, key, value in resolved:
             old = self._read(key)
-            if old is None and value is None:
-                continue
-            self._stage(index, object_key, key, old, None if value is None else stamp(value, revision))
-            index += 1
+            if old is not None or value is not None:
+                self._stage(index, object_key, key, old, None if value is None else stamp(value, revision))
+                index += 1
 
     def advance(self, revision: Revision) -> None:
         """Take note that nothing changed up to a revision."""
-        self.revision = max(self.revision, revision)
+        if revision > self.revision:
+            self.revision = revision
+            self.is_changed = True
+
+    def compact(self, revision: Revision) -> None:
+        """From this commit on nobody reads before `revision`; the entries themselves go later."""
+        if revision > self.revision:
+            raise FutureRevision(revision, self.revision)
+        if revision > self.compacted:
+            self.compacted = revision
+            self.is_changed = True
 
     def overwrite(self, objects: Iterable[tuple[ObjectKey, bytes | None]]) -> None:
         """Put objects in place, or remove them, without events or history; `restart_history` has to follow.
 
         Takes stored bytes, so that each object keeps the revision it had.
         """
-        for object_key, stored in objects:
-            key = self._key(object_key)
+        for key, stored in [(self._key(object_key), stored) for object_key, stored in objects]:
             self._count(key, int(self._read(key) is None) - int(stored is None))
             self._staged[key] = stored
+        self.is_changed = True
 
     def restart_history(self, revision: Revision) -> None:
         """Make the present the state at `revision`, which may be older, with nothing in reach before it."""
         self.txn.drop(self.engine.env.log, delete=False)
         self.txn.drop(self.engine.env.trail, delete=False)
         self.revision = self.compacted = revision
+        self.is_changed = self.is_new_history = True
 
     def flush(self) -> None:
         """Write what was staged into the tables."""
@@ -126,6 +140,7 @@ class Group:
                     self.txn.delete(key, db=counts)
 
     def _stage(self, index: int, object_key: ObjectKey, key: bytes, old: bytes | None, new: bytes | None) -> None:
+        self.is_changed = True
         self._staged[key] = new
         log_key = layout.pack_log_key(self.revision, index)
         self._log.append((log_key, layout.pack_log_entry(self._time_ms, key, old, new)))
@@ -146,7 +161,7 @@ class Group:
 
     def _key(self, key: ObjectKey) -> bytes:
         resource = key.resource
-        number = self.engine.number_of(resource) or self.new_resources.get(resource)
+        number = self.new_resources.get(resource) or self.engine.number_in(self.txn, resource)
         if number is None:
             number = self._number_new(resource)
         return number + encode_tail(key)

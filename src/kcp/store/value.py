@@ -18,6 +18,7 @@ Labels are packed as `\\x01key\\x02value\\x01key\\x02value\\x01`, so that `app=w
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import TYPE_CHECKING
 
@@ -45,8 +46,7 @@ _BODY_AT_OFFSET = _REVISION_BYTES + 2
 _SPLICE_AT = struct.Struct(">I")
 _SPLICE_AT_OFFSET = _BODY_AT_OFFSET + 4
 
-LABEL_START = b"\x01"
-LABEL_EQUALS = b"\x02"
+_LABELS = re.compile(rb"\x01(?:[^\x01\x02]*\x02[^\x01\x02]*\x01)+")
 
 
 def pack(
@@ -63,7 +63,7 @@ def pack(
     `schema` names the schema the body was written under, so that a reader knows whether it has to convert; 0 is none.
     """
     packed_labels = pack_labels(labels) if labels else b""
-    packed_owners = "\x01".join(owners).encode() if owners else b""
+    packed_owners = _pack_owners(owners) if owners else b""
     body_at = _STORED_HEADER.size + len(packed_labels) + len(packed_owners)
     splice_at = body_at + splice if splice else 0
     header = _HEADER.pack(FORMAT, flags, body_at, splice_at, schema, len(packed_labels), len(packed_owners))
@@ -89,7 +89,20 @@ def pack_labels(labels: Mapping[str, str]) -> bytes:
     text = "\x01" + "".join(f"{name}\x02{label}\x01" for name, label in labels.items())
     if text.count("\x01") != len(labels) + 1 or text.count("\x02") != len(labels):
         raise InvalidCommit("a label contains a control character")
-    return text.encode()
+    return _encode(text)
+
+
+def _pack_owners(owners: Sequence[str]) -> bytes:
+    if not all(owners) or any("\x01" in owner for owner in owners):
+        raise InvalidCommit("the uid of an owner is empty or contains a control character")
+    return _encode("\x01".join(owners))
+
+
+def _encode(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidCommit(f"{text!r} is not valid Unicode") from error
 
 
 def check_value(value: bytes) -> None:
@@ -101,6 +114,20 @@ def check_value(value: bytes) -> None:
     well_placed = splice_at == 0 or body_at <= splice_at < end
     if body_at != _STORED_HEADER.size + labels + owners or body_at > end or not well_placed:
         raise InvalidCommit("not a packed value: its header does not fit its length")
+    if labels or owners:
+        _check_packed(
+            value[_HEADER_BYTES : _HEADER_BYTES + labels], value[_HEADER_BYTES + labels : body_at - _REVISION_BYTES]
+        )
+
+
+def _check_packed(labels: bytes, owners: bytes) -> None:
+    if labels and not _LABELS.fullmatch(labels):
+        raise InvalidCommit("not a packed value: its labels cannot be read")
+    try:
+        labels.decode()
+        owners.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidCommit("not a packed value: its labels or owners are not valid Unicode") from error
 
 
 def is_usable(value: bytes) -> bool:

@@ -20,6 +20,8 @@ from kcp.store.keys import (
     Revision,
     Scope,
     after_prefix,
+    can_have_keys,
+    decode_tail,
     encode_tail,
     scope_prefix,
 )
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     Bounds = tuple[bytes, bytes]
 
 _END = b"\xff" * 8  # behind every key
+_NUMBER = layout.RESOURCE_BYTES
 
 
 class View:
@@ -66,7 +69,7 @@ class View:
 
     def get(self, key: ObjectKey) -> Record | None:
         resource, cluster, namespace, name = key
-        number = self._numbers.get(resource) or self._engine.number_of(resource)
+        number = self._numbers.get(resource) or self.number_of(resource)
         if number is None:
             return None
         try:
@@ -90,16 +93,22 @@ class View:
         self.check_reach(at)
         bounds = self._bounds(scope, after)
         if bounds is None:
-            return Page(at, [], None, self._engine.key_of)
+            return Page(at, [], None, {})
         source = self.scan(bounds) if at == self.revision else self._scan_at(scope, bounds, at)
         accept_pair = _pair_filter(scope, accept)
         pairs: list[Pair] = []
+        next_after = None
         for pair in source:
             if accept_pair is None or accept_pair(pair):
                 if len(pairs) == limit > 0:
-                    return Page(at, pairs, self._engine.key_of(pairs[-1][0]), self._engine.key_of)
+                    next_after = self.key_of(pairs[-1][0])
+                    break
                 pairs.append(pair)
-        return Page(at, pairs, None, self._engine.key_of)
+        if scope.resource is not None:
+            resources = {key[:_NUMBER]: scope.resource for key, _ in pairs[:1]}
+        else:
+            resources = {number: self.resource_of(number) for number in {key[:_NUMBER] for key, _ in pairs}}
+        return Page(at, pairs, next_after, resources)
 
     def between(self, resource: ResourceKey, after: ObjectKey | None, last: ObjectKey | None) -> dict[ObjectKey, bytes]:
         """Stored bytes by key, of the resource's objects behind `after` up to and with `last`; None is no bound."""
@@ -108,7 +117,7 @@ class View:
             return {}
         number = bounds[0][: layout.RESOURCE_BYTES]
         stop = bounds[1] if last is None else number + encode_tail(last) + b"\0"
-        return {self._engine.key_of(key): stored for key, stored in self.scan((bounds[0], stop))}
+        return {self.key_of(key): stored for key, stored in self.scan((bounds[0], stop))}
 
     def count(self, scope: Scope, *, after: ObjectKey | None = None) -> int:
         bounds = self._bounds(scope, after)
@@ -129,14 +138,23 @@ class View:
         return total
 
     def counts(self, cluster: str) -> dict[ResourceKey, int]:
-        prefix = layout.count_key(cluster.encode(), b"")
+        if not can_have_keys(Scope(cluster=cluster)):
+            return {}
+        return self._counts(cluster.encode())
+
+    def totals(self) -> dict[ResourceKey, int]:
+        """How many objects of each resource there are in all clusters."""
+        return self._counts(b"")
+
+    def _counts(self, cluster: bytes) -> dict[ResourceKey, int]:
+        prefix = layout.count_key(cluster, b"")
         found: dict[ResourceKey, int] = {}
         with self.txn.cursor(self._env.counts) as cursor:
             if cursor.set_range(prefix):
                 for key, number_of_objects in cursor:
                     if not key.startswith(prefix):
                         break
-                    found[self._engine.resource_of(key[len(prefix) :])] = layout.unpack_u64(number_of_objects)
+                    found[self.resource_of(key[len(prefix) :])] = layout.unpack_u64(number_of_objects)
         return found
 
     def object_count(self) -> int:
@@ -160,14 +178,25 @@ class View:
                 raise ValueError("a range without a resource is over the whole store: use counts() for one cluster")
             prefix = b""
         else:
-            number = self._engine.number_of(scope.resource)
-            if number is None:
+            number = self.number_of(scope.resource)
+            if number is None or not can_have_keys(scope):
                 return None
             prefix = number + scope_prefix(scope)
         start = prefix
-        if after is not None and (number := self._engine.number_of(after.resource)) is not None:
+        if after is not None and (number := self.number_of(after.resource)) is not None:
             start = max(prefix, number + encode_tail(after) + b"\0")
         return start, after_prefix(prefix) or _END
+
+    # -- resources and their numbers, in this view's own transaction ----------
+
+    def number_of(self, resource: ResourceKey) -> bytes | None:
+        return self._engine.number_in(self.txn, resource)
+
+    def resource_of(self, number: bytes) -> ResourceKey:
+        return self._engine.resource_in(self.txn, number)
+
+    def key_of(self, key: bytes) -> ObjectKey:
+        return decode_tail(self.resource_of(key[:_NUMBER]), key[_NUMBER:])
 
     # -- the past -------------------------------------------------------------
 
@@ -178,24 +207,33 @@ class View:
         if revision < self.compacted:
             raise Compacted(revision, self.compacted)
 
-    def changes(self, scope: Scope, after: Revision, limit: int) -> tuple[list[Event], Revision]:
+    def changes(
+        self, scope: Scope, after: Revision, limit: int, limit_bytes: int = 1 << 62
+    ) -> tuple[list[Event], Revision]:
         """Events of the scope after a revision, and the revision up to which they are complete.
 
-        Looks at about `limit` log entries and always ends between two revisions. The revision returned is the view's
-        own if the end was reached.
+        Looks at about `limit` log entries and `limit_bytes` of events, and always ends between two revisions. The
+        revision returned is the view's own if the end was reached.
         """
         self.check_reach(after)
         events: list[Event] = []
+        size = 0
         reached = after
-        for looked_at, (revision, entry) in enumerate(self._log(scope, after)):
-            if looked_at >= limit and revision != reached:
+        for looked_at, (log_key, data) in enumerate(self._log(scope, after)):
+            revision = layout.unpack_log_key(log_key)[0]
+            if (looked_at >= limit or size >= limit_bytes) and revision != reached:
                 return events, reached
             reached = Revision(revision)
-            if entry is not None:
-                key = self._engine.key_of(entry.key)
-                if scope.contains(key):
-                    events.append(Event(key, reached, entry.old, entry.new))
+            if scope.contains(key := self.key_of(layout.log_entry_key(data))):
+                entry = layout.unpack_log_entry(data)
+                events.append(Event(key, reached, entry.old, entry.new))
+                size += len(data)
         return events, self.revision
+
+    def last_time_ms(self) -> int:
+        """When the newest change in the log was made; 0 if the log is empty."""
+        with self.txn.cursor(self._env.log) as cursor:
+            return layout.log_entry_time(cursor.value()) if cursor.last() else 0
 
     def revision_before(self, time_ms: int) -> Revision:
         """The newest revision in the log that was committed before a time, by bisection; `compacted` if none was."""
@@ -212,36 +250,42 @@ class View:
         return low
 
     def _scan_at(self, scope: Scope, bounds: Bounds, revision: Revision) -> Iterator[Pair]:
-        """The pairs between the bounds as they were at `revision`: the present, with later changes undone.
+        """The pairs between the bounds as they were at `revision`: the present, with later changes undone."""
+        changed = self._engine.past.changed_since(self, scope, revision)
+        present = (pair for pair in self.scan(bounds) if pair[0] not in changed)
+        return merge(present, self._before(changed, bounds))
 
-        Costs what changed in the scope since then, and what is taken.
-        """
-        before: dict[bytes, bytes | None] = {}
-        for _, entry in self._log(scope, revision):
-            if entry is not None and bounds[0] <= entry.key < bounds[1]:
-                before.setdefault(entry.key, entry.old)  # the first change after the revision knows the state at it
-        past = sorted((key, old) for key, old in before.items() if old is not None)
-        present = (pair for pair in self.scan(bounds) if pair[0] not in before)
-        return merge(present, past)
+    def _before(self, changed: dict[bytes, bytes], bounds: Bounds) -> Iterator[Pair]:
+        """Changed keys with the bytes they had before; those that did not exist are left out."""
+        for key in sorted(key for key in changed if bounds[0] <= key < bounds[1]):
+            old = layout.unpack_log_entry(self.txn.get(changed[key], b"", db=self._env.log)).old
+            if old is not None:
+                yield key, old
 
-    def _log(self, scope: Scope, after: int) -> Iterable[tuple[int, layout.LogEntry | None]]:
-        """Log entries after a revision that may be in the scope; None for those that are of another resource."""
-        number = None if scope.resource is None else self._engine.number_of(scope.resource)
-        if scope.resource is None or number is None:
-            return self._whole_log(after, b"") if scope.resource is None else ()
+    def log_keys(self, scope: Scope, after: int) -> Iterator[tuple[bytes, bytes]]:
+        """For each change after a revision that may be in the scope, its key in the log and the key that changed."""
+        for log_key, entry in self._log(scope, after):
+            yield log_key, layout.log_entry_key(entry)
+
+    def _log(self, scope: Scope, after: int) -> Iterable[Pair]:
+        """Log entries after a revision that may be in the scope, with their keys."""
+        if not can_have_keys(scope):
+            return ()
+        if scope.resource is None:
+            return self._whole_log(after)
+        number = self.number_of(scope.resource)
+        if number is None:
+            return ()
         if scope.cluster is None:
-            return self._whole_log(after, number)
+            return self._whole_log(after)
         return self._trail(number + scope.cluster.encode() + b"/", after)
 
-    def _whole_log(self, after: int, number: bytes) -> Iterator[tuple[int, layout.LogEntry | None]]:
+    def _whole_log(self, after: int) -> Iterator[Pair]:
         with self.txn.cursor(self._env.log) as cursor:
-            if not cursor.set_range(layout.pack_log_key(after + 1)):
-                return
-            for key, entry in cursor:
-                matches = layout.log_entry_key(entry).startswith(number)
-                yield layout.unpack_log_key(key)[0], layout.unpack_log_entry(entry) if matches else None
+            if cursor.set_range(layout.pack_log_key(after + 1)):
+                yield from cursor
 
-    def _trail(self, prefix: bytes, after: int) -> Iterator[tuple[int, layout.LogEntry]]:
+    def _trail(self, prefix: bytes, after: int) -> Iterator[Pair]:
         with self.txn.cursor(self._env.trail) as cursor:
             if not cursor.set_range(prefix + layout.pack_log_key(after + 1)):
                 return
@@ -250,8 +294,7 @@ class View:
                     return
                 log_key = step[len(prefix) :]
                 # A trail and its log entries are written and removed in one transaction, so the entry is there.
-                entry = self.txn.get(log_key, b"", db=self._env.log)
-                yield layout.unpack_log_key(log_key)[0], layout.unpack_log_entry(entry)
+                yield log_key, self.txn.get(log_key, b"", db=self._env.log)
 
 
 def _pair_filter(scope: Scope, accept: AcceptRecord | None) -> AcceptPair:
@@ -260,7 +303,7 @@ def _pair_filter(scope: Scope, accept: AcceptRecord | None) -> AcceptPair:
         namespace = scope.namespace.encode()
 
         def accept_in_namespace(pair: Pair) -> bool:
-            in_namespace = pair[0].split(b"/", 2)[1] == namespace
+            in_namespace = pair[0][_NUMBER:].split(b"/", 2)[1] == namespace
             return in_namespace and (accept is None or accept(pair[1]))
 
         return accept_in_namespace

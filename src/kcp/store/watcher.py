@@ -36,6 +36,7 @@ class HubWatcher:
         "_buffer",
         "_buffered_bytes",
         "_closed",
+        "_error",
         "_hub",
         "_position",
         "_waiter",
@@ -51,6 +52,7 @@ class HubWatcher:
         self._buffer: list[Event] = []
         self._buffered_bytes = 0
         self._waiter: asyncio.Future[None] | None = None
+        self._error: Exception | None = None
         self._closed = False
 
     @property
@@ -64,7 +66,7 @@ class HubWatcher:
     def offer(self, event: Event) -> None:
         if self._behind or event.revision <= self._position:
             return
-        if self._accept is not None and not self._accept(event):
+        if self._accept is not None and not self._accepts(event):
             return
         if not self._buffer:
             # All that was published before was taken. Without this, a watcher that is idle for long would, when it
@@ -79,6 +81,22 @@ class HubWatcher:
             self.fall_behind()
         else:
             self._wake()
+
+    def _accepts(self, event: Event) -> bool:
+        """A filter must not raise. If it does, that is the trouble of its own watcher, not of the commit."""
+        assert self._accept is not None
+        try:
+            return self._accept(event)
+        except Exception as error:
+            self.fail(error)
+            return False
+
+    def fail(self, error: Exception) -> None:
+        """Hand out nothing more; `next` raises the error."""
+        self._error = error
+        self._behind = True
+        self._buffer = []
+        self._wake()
 
     def fall_behind(self) -> None:
         self._behind = True
@@ -99,10 +117,14 @@ class HubWatcher:
     # -- the reader's side ----------------------------------------------------
 
     async def next(self, timeout: float | None = None) -> Batch:
+        if self._waiter is not None:
+            raise RuntimeError("another task waits for this watcher already")
         if self._behind:
             # Between chunks others get their turn, also when this watcher's socket never makes it wait.
             await asyncio.sleep(0)
         while not self._closed:
+            if self._error is not None:
+                raise self._error
             if self._behind:
                 batch = self._catch_up()
                 if batch.events:

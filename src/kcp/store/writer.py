@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import sys
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -26,15 +27,22 @@ if TYPE_CHECKING:
 
     from kcp.meta.clock import Clock
     from kcp.store.engine import Engine
-    from kcp.store.events import Event
-    from kcp.store.keys import Revision
 
     T = TypeVar("T")
+
+
+# Each call into LMDB gives the interpreter away, and a busy event loop gives it back only after this many seconds:
+# Python's default of 5 ms would make a group of 32 commits take half a second. Measured with a loop that never rests:
+# 50 commits per second at 5 ms, 700 to 5,000 at 0.2 ms, and the loop itself no slower.
+_SWITCH_INTERVAL = 0.0002
+
+_GROUP_BYTES = 16 << 20  # a group is held in memory, twice over, until it is on the disk
 
 
 class _Job(NamedTuple):
     run: Callable[[Group], Any]
     settled: asyncio.Future[Any]
+    size: int
 
 
 class _Outcome(NamedTuple):
@@ -51,11 +59,11 @@ class Writer:
         engine: Engine,
         clock: Clock,
         *,
-        deliver: Callable[[list[Event], Revision], None],
+        deliver: Callable[[Group], None],
         grow: Callable[[], None],
         group_jobs: int,
     ) -> None:
-        """`deliver(events, revision)` is called on the loop for each group, in order, before its jobs settle.
+        """`deliver(group)` is called on the loop for each group, in order, before its jobs settle.
 
         `grow()` is called on the loop when the map is full, and must have no view open.
         """
@@ -64,19 +72,21 @@ class Writer:
         self._deliver = deliver
         self._grow_map = grow
         self._group_jobs = group_jobs
-        self._last_ms = 0
+        with engine.view() as view:
+            self._last_ms = view.last_time_ms()
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL))
         self._thread = threading.Thread(target=self._work, name="kcp-store-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, run: Callable[[Group], T]) -> asyncio.Future[T]:
-        """Run a job in the next group. The future settles once the group is durable."""
+    def submit(self, run: Callable[[Group], T], size: int = 0) -> asyncio.Future[T]:
+        """Run a job in the next group. The future settles once the group is durable. `size` is what it adds to it."""
         if self._closed:
             raise Closed
         settled: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put(_Job(run, settled))
+        self._jobs.put(_Job(run, settled, size))
         return settled
 
     async def aclose(self) -> None:
@@ -107,10 +117,12 @@ class Writer:
     def _take(self) -> list[_Job]:
         """Wait for a job, then take all that are there. Empty when the writer is closed."""
         jobs: list[_Job] = []
+        size = 0
         job = self._jobs.get()
         while job is not None:
             jobs.append(job)
-            if len(jobs) == self._group_jobs:
+            size += job.size
+            if len(jobs) == self._group_jobs or size >= _GROUP_BYTES:
                 return jobs
             try:
                 job = self._jobs.get_nowait()
@@ -140,16 +152,22 @@ class Writer:
         # Never back in time, or compaction by age could not bisect the log.
         self._last_ms = max(self._last_ms, int(self._clock.now().timestamp() * 1000))
         outcomes: list[_Outcome] = []
-        with self._engine.env.write() as txn:  # commits, and fsyncs, on leaving; aborts on an exception
+        txn = self._engine.env.write()
+        try:
             group = Group(self._engine, txn, self._last_ms)
             for job in jobs:
                 try:
                     outcomes.append(_Outcome(job, job.run(group), None))
                 except StoreError as error:
                     outcomes.append(_Outcome(job, None, error))
-            group.flush()
-        for resource, number in group.new_resources.items():
-            self._engine.remember(resource, number)
+            if group.is_changed:
+                group.flush()
+                txn.commit()  # and fsync
+        finally:
+            txn.abort()  # no change after a commit
+        if group.is_changed:
+            for resource, number in group.new_resources.items():
+                self._engine.remember(resource, number)
         return outcomes, group
 
     def _grow(self) -> None:
@@ -159,7 +177,7 @@ class Writer:
         def grow_on_loop() -> None:
             try:
                 self._grow_map()
-            except StoreError as error:
+            except Exception as error:  # the writer waits for an answer, whatever it is
                 done.put(error)
             else:
                 done.put(None)
@@ -183,12 +201,15 @@ class Writer:
     # -- on the loop ----------------------------------------------------------
 
     def _settle(self, outcomes: list[_Outcome], group: Group | None) -> None:
-        if group is not None:
-            self._deliver(group.events, group.revision)
-        for job, result, error in outcomes:
-            if job.settled.done():  # the caller was cancelled and does not wait any more
-                continue
-            if error is None:
-                job.settled.set_result(result)
-            else:
-                job.settled.set_exception(error)
+        try:
+            if group is not None:
+                self._deliver(group)
+        finally:
+            # Whatever happened to the watchers: who asked for a commit that was made is told so.
+            for job, result, error in outcomes:
+                if job.settled.done():  # the caller was cancelled and does not wait any more
+                    continue
+                if error is None:
+                    job.settled.set_result(result)
+                else:
+                    job.settled.set_exception(error)

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 class TcpProxy:
     """`async with TcpProxy(port) as proxy:` then connect to `proxy.port`."""
 
-    def __init__(self, target_port: int) -> None:
+    def __init__(self, target_port: int, port: int = 0) -> None:
         self._target_port = target_port
+        self._port = port  # 0 is any
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._is_cut = False
@@ -36,7 +37,7 @@ class TcpProxy:
         self._is_cut = False
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
         return self
 
     async def __aexit__(

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.store.etcd.etcd_server import EtcdServer
+from tests.store.etcd.tcp_proxy import TcpProxy
 from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, create, key, take, text_of, texts, update, value
 
 from kcp.store import (
     ABSENT,
     Compacted,
     Damaged,
+    Delete,
     EmbeddedStore,
     InUse,
     NoSpace,
@@ -31,7 +33,7 @@ from kcp.store.engine import Engine
 from kcp.store.etcd.client import EtcdClient, make_put
 from kcp.store.etcd.keys import EtcdKeys
 from kcp.store.etcd.options import EtcdOptions
-from kcp.store.etcd.restore import restore_etcd
+from kcp.store.etcd.restore import Claim, restore_etcd
 from kcp.store.etcd.store import EtcdStore
 from kcp.store.restore import restore_embedded
 
@@ -243,6 +245,75 @@ async def test_an_unfinished_restore_is_noticed_and_done_again(own_etcd: EtcdSer
     await restore_etcd(backup, options, "/kcp")
     async with await EtcdStore.open(tmp_path / "mirror", options) as store:
         assert texts(store.range(IN_ROOT)) == {"root|default/x": "from the backup"}
+
+
+async def test_a_restore_done_again_deletes_in_steps_and_only_its_own(
+    own_etcd: EtcdServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kcp.store.etcd.restore._DELETED_AT_ONCE", 10)
+    async with await EmbeddedStore.open(tmp_path / "one") as store:
+        await create(store, "x", "from the backup")
+    backup = backup_of(tmp_path / "one", tmp_path / "1.kcp")
+    options = EtcdOptions((own_etcd.endpoint,))
+    keys, nested = EtcdKeys("/kcp"), EtcdKeys("/kcp/team")
+    async with EtcdClient(options) as client:
+        await client.txn([], [make_put(keys.restoring, b"1.kcp"), make_put(nested.encode(key("theirs")), value())])
+        await client.txn([], [make_put(keys.encode(key(f"half{number}")), value()) for number in range(35)])
+        await restore_etcd(backup, options, "/kcp")
+        assert (await client.range(nested.encode(key("theirs")), count_only=True)).count == 1
+    async with await EtcdStore.open(tmp_path / "mirror", options) as store:
+        assert texts(store.range(EVERYTHING)) == {"root|default/x": "from the backup"}
+
+
+async def test_of_two_restores_the_later_one_wins(own_etcd: EtcdServer, tmp_path: Path) -> None:
+    async with await EmbeddedStore.open(tmp_path / "one") as store:
+        await create(store, "x", "from the backup")
+    backup = backup_of(tmp_path / "one", tmp_path / "1.kcp")
+    options = EtcdOptions((own_etcd.endpoint,))
+    keys = EtcdKeys("/kcp")
+    half = [make_put(keys.encode(key("half")), value())]
+    async with EtcdClient(options) as client:
+        first = Claim(client, keys)
+        await first.take("1.kcp")
+        await first.write(half)
+        await restore_etcd(backup, options, "/kcp")
+        with pytest.raises(InUse, match="another restore"):
+            await first.write(half)
+        late = Claim(client, keys)
+        with pytest.raises(InUse, match="has objects"):
+            await late.take("1.kcp")
+    async with await EtcdStore.open(tmp_path / "mirror", options) as store:
+        assert texts(store.range(EVERYTHING)) == {"root|default/x": "from the backup"}
+
+
+@pytest.mark.parametrize("is_cut_off", [False, True], ids=["seen", "missed"])
+async def test_a_server_does_not_serve_what_is_restored_under_it(
+    own_etcd: EtcdServer, tmp_path: Path, is_cut_off: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with await EmbeddedStore.open(tmp_path / "one") as store:
+        await create(store, "x", "from the backup")
+    backup = backup_of(tmp_path / "one", tmp_path / "1.kcp")
+    direct = EtcdOptions((own_etcd.endpoint,))
+    async with TcpProxy(own_etcd.ports[0]) as proxy:
+        options = EtcdOptions((f"http://127.0.0.1:{proxy.port}",))
+        async with await EtcdStore.open(tmp_path / "mirror", options) as store:
+            await create(store, "y")
+            await store.commit([Delete(key("y"))])
+            if is_cut_off:
+                proxy.cut()
+            await restore_etcd(backup, direct, "/kcp")
+            proxy.mend()
+            with pytest.raises(Unavailable, match="restart this server"):
+                await store.sync()
+            for call in (create(store, "z"), store.compact(store.revision)):
+                with pytest.raises(Unavailable, match="restart this server"):
+                    await call
+            assert store.count(EVERYTHING) == 0
+            assert "restart this server" in caplog.text
+    for _ in range(2):
+        async with await EtcdStore.open(tmp_path / "mirror", direct) as store:
+            assert texts(store.range(IN_ROOT)) == {"root|default/x": "from the backup"}
+            await update(store, "x", "from the backup")
 
 
 async def test_a_torn_backup_leaves_etcd_marked(own_etcd: EtcdServer, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import struct
+import time
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import pytest
@@ -20,10 +22,12 @@ from kcp.store import (
     EmbeddedStore,
     InUse,
     NoSpace,
+    OutcomeUnknown,
     Put,
     Revision,
     Scope,
     StoreOptions,
+    Unavailable,
 )
 from kcp.store.check import find_problems
 from kcp.store.etcd.client import EtcdClient, make_delete, make_put
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 
     from tests.store.etcd.etcd_server import EtcdServer
 
+    from kcp.store.etcd.watch import WatchBatch
     from kcp.store.transaction import Group
 
 T = TypeVar("T")
@@ -147,6 +152,44 @@ async def test_garbage_below_the_prefix_breaks_nothing(own_etcd: EtcdServer, tmp
         assert text_of(store.get(key("x"))) == "mended"
 
 
+@pytest.mark.parametrize("bad", ["_/configmaps/_/root/default/", "_/configmaps/_//default/x", "_/cönf/_/root//x"])
+async def test_a_name_that_cannot_be_does_not_take_good_ones_with_it(
+    own_etcd: EtcdServer, tmp_path: Path, bad: str
+) -> None:
+    keys = EtcdKeys("/kcp")
+    async with server(own_etcd, tmp_path / "a") as store, raw(own_etcd) as client:
+        bad_key = keys.objects[0] + bad.encode()
+        await client.txn([], [make_put(bad_key, value()), make_put(keys.encode(key("x")), value("good"))])
+        await store.sync()
+        assert texts(store.range(EVERYTHING)) == {"root|default/x": "good"}
+    async with server(own_etcd, tmp_path / "fresh") as store:
+        assert texts(store.range(EVERYTHING)) == {"root|default/x": "good"}
+
+
+async def test_a_conflict_with_garbage_is_a_conflict(own_etcd: EtcdServer, tmp_path: Path) -> None:
+    async with server(own_etcd, tmp_path / "a") as store, raw(own_etcd) as client:
+        await client.txn([], [make_put(EtcdKeys("/kcp").encode(key("x")), b"?")])
+        with pytest.raises(Conflict) as conflict:
+            await create(store, "x")
+        assert (conflict.value.key, conflict.value.current) == (key("x"), None)
+
+
+async def test_a_commit_that_changed_nothing_shows_why(own_etcd: EtcdServer, tmp_path: Path) -> None:
+    async with server(own_etcd, tmp_path / "a") as a, server(own_etcd, tmp_path / "b") as b:
+        await create(a, "x")
+        await b.sync()
+        submit = b._writer.submit
+        b._writer.submit = lambda run, size=0: submit(no_space)  # type: ignore[method-assign]
+        deleted = await a.commit([Delete(key("x"))])
+        committing = asyncio.create_task(b.commit([Delete(key("x"))]))
+        await asyncio.wait([committing], timeout=0.2)
+        assert not committing.done()
+        assert b.get(key("x")) is not None
+        b._writer.submit = submit  # type: ignore[method-assign]
+        assert await committing >= deleted
+        assert b.get(key("x")) is None
+
+
 # -- the mirror ---------------------------------------------------------------
 
 
@@ -211,6 +254,18 @@ async def test_a_mirror_larger_than_a_page_is_compared_page_by_page(
         assert texts(store.range(EVERYTHING)) == expected
 
 
+async def test_objects_too_large_for_a_page_are_read_in_smaller_ones(
+    own_etcd: EtcdServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with server(own_etcd, tmp_path / "writer") as writer:
+        for number in range(20):
+            await create(writer, f"n{number}", "x" * 10_000)
+        expected = texts(writer.range(EVERYTHING))
+    monkeypatch.setattr("kcp.store.etcd.http2._MAX_MESSAGE", 50_000)
+    async with server(own_etcd, tmp_path / "mirror") as store:
+        assert texts(store.range(EVERYTHING)) == expected
+
+
 async def test_a_truth_is_never_mistaken_for_a_mirror(own_etcd: EtcdServer, tmp_path: Path) -> None:
     async with await EmbeddedStore.open(tmp_path / "truth") as store:
         await create(store, "precious")
@@ -231,6 +286,17 @@ async def test_two_servers_cannot_share_a_mirror(own_etcd: EtcdServer, tmp_path:
         with pytest.raises(InUse):
             await EtcdStore.open(tmp_path / "a", EtcdOptions((own_etcd.endpoint,)))
         assert store.get(key("x")) is not None
+
+
+async def test_a_delete_at_exactly_the_compacted_revision_is_not_missed(own_etcd: EtcdServer, tmp_path: Path) -> None:
+    """etcd drops a tombstone with the revision it was made at, and still takes a watch from there."""
+    async with server(own_etcd, tmp_path / "mirror") as store:
+        await create(store, "gone")
+    async with raw(own_etcd) as client:
+        deleted = await client.txn([], [make_delete(EtcdKeys("/kcp").encode(key("gone")))])
+        await client.compact(deleted.header.revision, physical=True)
+    async with server(own_etcd, tmp_path / "mirror") as store:
+        assert store.get(key("gone")) is None
 
 
 # -- a network that fails -----------------------------------------------------
@@ -307,6 +373,29 @@ async def test_an_etcd_that_went_back_in_time_is_followed(own_etcd: EtcdServer, 
         assert list(find_problems(store._engine)) == []
 
 
+async def test_an_etcd_that_was_replaced_under_a_running_server(own_etcd: EtcdServer, tmp_path: Path) -> None:
+    keys = EtcdKeys("/kcp")
+    async with server(own_etcd, tmp_path / "a") as store:
+        await create(store, "lost")
+        watcher = store.watch(IN_ROOT, store.revision)
+        await asyncio.to_thread(own_etcd.stop)
+        own_etcd.erase()
+        own_etcd.arguments += ("--initial-cluster-token=another",)
+        # From the start with more revisions than the mirror has seen, so that only its name tells the one from the
+        # other. The server has no way to it until then.
+        ports, own_etcd.ports = own_etcd.ports, []
+        own_etcd.start()
+        async with raw(own_etcd) as client:
+            for number in range(30):
+                await client.txn([], [make_put(keys.encode(key("found")), value(str(number)))])
+        async with TcpProxy(own_etcd.ports[0], port=ports[0]):
+            with pytest.raises(Compacted):
+                await watcher.next(10)
+            assert texts(store.range(IN_ROOT)) == {"root|default/found": "29"}
+            await update(store, "found", "30")
+            assert list(find_problems(store._engine)) == []
+
+
 async def test_what_could_not_be_mirrored_is_mirrored_later_in_order(own_etcd: EtcdServer, tmp_path: Path) -> None:
     """The mirror's disk is full for a moment: later changes must not overtake the ones that failed."""
     async with server(own_etcd, tmp_path / "a") as a, server(own_etcd, tmp_path / "b") as b:
@@ -314,7 +403,7 @@ async def test_what_could_not_be_mirrored_is_mirrored_later_in_order(own_etcd: E
         submit = b._writer.submit
         failures = 3
 
-        def submit_or_fail(run: Callable[[Group], T]) -> asyncio.Future[T]:
+        def submit_or_fail(run: Callable[[Group], T], size: int = 0) -> asyncio.Future[T]:
             nonlocal failures
             failures -= 1
             return submit(no_space if failures >= 0 else run)
@@ -330,6 +419,74 @@ async def test_what_could_not_be_mirrored_is_mirrored_later_in_order(own_etcd: E
 
 def no_space(group: Group) -> NoReturn:
     raise NoSpace("the test says so")
+
+
+async def test_what_could_not_be_mirrored_is_tried_again_at_once(own_etcd: EtcdServer, tmp_path: Path) -> None:
+    """Nothing else happens in etcd, and nobody asks."""
+    async with server(own_etcd, tmp_path / "a") as a, server(own_etcd, tmp_path / "b") as b:
+        submit = b._writer.submit
+
+        def fail_once(run: Callable[[Group], T], size: int = 0) -> asyncio.Future[T]:
+            b._writer.submit = submit  # type: ignore[method-assign]
+            return submit(no_space)
+
+        b._writer.submit = fail_once  # type: ignore[method-assign]
+        with b.watch(IN_ROOT, b.revision) as watcher:
+            await create(a, "x", "1")
+            async with asyncio.timeout(5):
+                assert [text_of(event.new) for event in await take(watcher, 1)] == ["1"]
+
+
+async def test_a_server_survives_what_nobody_foresaw(
+    own_etcd: EtcdServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with server(own_etcd, tmp_path / "a") as a, server(own_etcd, tmp_path / "b") as b:
+        await create(a, "x", "1")
+        await b.sync()
+        apply, watcher = b._apply, b.watch(IN_ROOT, b.revision)
+
+        def fail_once(batch: WatchBatch, follows: Revision, group: Group) -> None:
+            b._apply = apply  # type: ignore[method-assign]
+            raise struct.error("the test says so")
+
+        b._apply = fail_once  # type: ignore[method-assign]
+        await update(a, "x", "2")
+        with pytest.raises(Compacted):  # because all is read anew
+            await watcher.next(10)
+        assert text_of(b.get(key("x"))) == "2"
+        assert "reading everything anew" in caplog.text
+        await update(a, "x", "3")
+        await b.sync()
+        assert text_of(b.get(key("x"))) == "3"
+
+
+async def test_syncs_fail_together_while_etcd_is_away(own_etcd: EtcdServer, tmp_path: Path) -> None:
+    async with TcpProxy(own_etcd.ports[0]) as proxy:
+        options = EtcdOptions((f"http://127.0.0.1:{proxy.port}",), request_timeout=0.5)
+        async with await EtcdStore.open(tmp_path / "a", options) as store:
+            proxy.cut()
+            started = time.monotonic()
+            first = [asyncio.create_task(store.sync()) for _ in range(5)]
+            await asyncio.wait(first, timeout=0.1)
+            outcomes = await asyncio.gather(*first, *(store.sync() for _ in range(50)), return_exceptions=True)
+            assert {type(outcome) for outcome in outcomes} == {Unavailable}
+            assert time.monotonic() - started < 1.0
+            proxy.mend()
+            await store.sync()
+
+
+async def test_a_nudge_of_unknown_outcome_is_tried_again(own_etcd: EtcdServer, tmp_path: Path) -> None:
+    async with server(own_etcd, tmp_path / "a") as store, raw(own_etcd) as client:
+        txn = store._client.txn
+
+        async def fail_once(*args: object) -> NoReturn:
+            store._client.txn = txn  # type: ignore[method-assign]
+            raise OutcomeUnknown("the test says so")
+
+        store._client.txn = fail_once  # type: ignore[assignment,method-assign]
+        foreign = (await client.txn([], [make_put(b"/someone/else", b"x")])).header.revision
+        assert await store.sync() >= foreign
+        assert store._client.txn == txn
 
 
 async def test_closing_ends_what_waits(own_etcd: EtcdServer, tmp_path: Path) -> None:

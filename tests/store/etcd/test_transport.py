@@ -222,10 +222,15 @@ async def test_closing_the_client_ends_its_requests(own_etcd: EtcdServer) -> Non
     await put(client, b"a")
     own_etcd.pause()
     reading = asyncio.create_task(client.range(b"a"))
-    await asyncio.wait([reading], timeout=0.05)
+    writing = asyncio.create_task(put(client, b"a"))
+    await asyncio.wait([reading, writing], timeout=0.05)
     await client.aclose()
     with pytest.raises(Closed):
         await reading
+    with pytest.raises(OutcomeUnknown):
+        await writing
+    with pytest.raises(Closed):
+        await put(client, b"a")
 
 
 async def test_tls_with_client_certificates(etcd_binary: str, etcd_certificates: TlsFiles, tmp_path: Path) -> None:

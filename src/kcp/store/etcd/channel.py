@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from kcp.store.errors import Closed
+from kcp.store.errors import Closed, OutcomeUnknown
 from kcp.store.etcd import messages
 from kcp.store.etcd.errors import Failure, Fate
 from kcp.store.etcd.hpack import encode_request
@@ -101,11 +101,11 @@ class Channel:
     async def send(
         self, method: Method[RequestT, ResponseT], request: RequestT, *, timeout: float, metadata: Metadata = ()
     ) -> ResponseT:
-        """One request and its answer, or a Failure."""
+        """One request and its answer, or a Failure. Closed means that nothing was written."""
         loop = asyncio.get_running_loop()
         connection = self._connected()
         answer: asyncio.Future[bytes] = loop.create_future()
-        body = b""
+        body: bytes | None = None
 
         def deliver(message: bytes) -> None:
             nonlocal body
@@ -114,16 +114,24 @@ class Channel:
         def finish(error: Failure | StoreError | None) -> None:
             if answer.done():
                 return
-            if error is None:
-                answer.set_result(body)
-            else:
+            if error is not None:
                 answer.set_exception(error)
+            elif body is None:
+                answer.set_exception(Failure(Fate.UNKNOWN, "an answer without a message"))
+            else:
+                answer.set_result(body)
 
         exchange = Exchange(deliver, finish)
         connection.start(self._headers(method.path, metadata), request.SerializeToString(), exchange, end=True)
         timer = loop.call_later(timeout, lambda: finish(Failure(Fate.UNKNOWN, f"no answer within {timeout:g} s")))
         try:
             return method.response.FromString(await answer)
+        except Closed:
+            if method.writes:
+                raise OutcomeUnknown("the connection to etcd was closed before it answered") from None
+            raise
+        except messages.DecodeError as error:
+            raise Failure(Fate.UNKNOWN, f"an answer that cannot be read: {error}") from None
         finally:
             timer.cancel()
             connection.cancel(exchange)
@@ -133,7 +141,7 @@ class Channel:
         return Stream(self, self._connected(), method, self._headers(method.path, metadata))
 
     async def aclose(self) -> None:
-        """Disconnect. Requests under way raise Closed."""
+        """Disconnect. Requests under way raise Closed, or OutcomeUnknown if they write."""
         self._is_closed = True
         for connection in self._connections:
             connection.close(Closed)

@@ -135,7 +135,7 @@ class EtcdClient:
         return list((await self._transport.call(MEMBER_LIST, request, needs_leader=False)).members)
 
     async def aclose(self) -> None:
-        """Close the connections. Calls and watches under way raise Closed."""
+        """Close the connections. Calls and watches under way raise Closed, writes OutcomeUnknown."""
         await self._transport.aclose()
 
     async def __aenter__(self) -> Self:
@@ -165,3 +165,8 @@ def make_get(key: bytes, range_end: bytes = b"") -> RequestOp:
 def make_revision_compare(key: bytes, mod_revision: int) -> Compare:
     """Holds if `key` was last changed at `mod_revision`; 0 means that it does not exist."""
     return Compare(key=key, target=CompareTarget.MOD, mod_revision=mod_revision)
+
+
+def make_empty_compare(key: bytes, range_end: bytes) -> Compare:
+    """Holds if there is nothing in [key, range_end)."""
+    return Compare(key=key, range_end=range_end, target=CompareTarget.MOD, mod_revision=0)

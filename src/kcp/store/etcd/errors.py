@@ -24,6 +24,7 @@ class Fate(Enum):
 
     NOT_DONE = auto()  # refused before it was proposed to the cluster: may be tried again
     UNKNOWN = auto()  # perhaps carried out: only a read may be tried again
+    UNREADABLE = auto()  # perhaps carried out, and the answer is more than we take: not to be asked like that again
     LOG_IN = auto()  # not done for lack of a valid token: log in, then try again
     FINAL = auto()  # trying again cannot help
 

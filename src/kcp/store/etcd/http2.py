@@ -12,6 +12,7 @@ import struct
 from typing import TYPE_CHECKING, ClassVar, cast
 from urllib.parse import unquote
 
+from kcp.store.errors import TooLarge
 from kcp.store.etcd.errors import Failure, Fate, explain
 from kcp.store.etcd.hpack import BadHeaders, decode_headers
 
@@ -29,6 +30,8 @@ _SETTING = struct.Struct(">HI")
 _U32 = struct.Struct(">I")
 
 _MAX_FRAME = 16384  # what every peer takes; etcd's never asks for more
+_MAX_HEADERS = 1 << 20
+_MAX_MESSAGE = 256 << 20  # above all of kcp's: a refused commit's answer has 128 objects of 1.5 MiB
 _MAX_WINDOW = 2**31 - 1
 _MAX_STREAM_ID = 2**31 - 1
 _STREAM_WINDOW = 4 << 20  # bytes of unread messages, per stream, after which the server has to wait
@@ -61,7 +64,10 @@ class Exchange:
         self._partial = bytearray()
 
     def take(self, octets: bytes) -> None:
-        """Cut messages out of what arrived: a flag for compression (never used), a length, the message."""
+        """Cut messages out of what arrived: a flag for compression (never used), a length, the message.
+
+        Raises a Failure for a message that is too large to wait for.
+        """
         partial = self._partial
         if not partial and len(octets) >= 5 and len(octets) == 5 + _U32.unpack_from(octets, 1)[0]:
             self.deliver(octets[5:])
@@ -69,7 +75,11 @@ class Exchange:
         partial += octets
         start = 0
         while len(partial) - start >= 5:
-            end = start + 5 + _U32.unpack_from(partial, start + 1)[0]
+            size = _U32.unpack_from(partial, start + 1)[0]
+            if size > _MAX_MESSAGE:
+                reason = f"an answer of {size} bytes is more than the {_MAX_MESSAGE} bytes that kcp takes from etcd"
+                raise Failure(Fate.UNREADABLE, reason, TooLarge(reason))
+            end = start + 5 + size
             if end > len(partial):
                 break
             self.deliver(bytes(memoryview(partial)[start + 5 : end]))
@@ -178,7 +188,11 @@ class Connection(asyncio.Protocol):
         start, end = 0, len(received)
         while end - start >= 9:
             high, low, kind, flags, stream_id = _FRAME.unpack_from(received, start)
-            after = start + 9 + (high << 8) + low
+            size = (high << 8) + low
+            if size > _MAX_FRAME:
+                self._fail(f"the member does not speak HTTP/2 as expected: a frame of {size} bytes")
+                return
+            after = start + 9 + size
             if after > end:
                 break
             handler = self._HANDLERS.get(kind)
@@ -202,7 +216,12 @@ class Connection(asyncio.Protocol):
         if exchange is None:  # we gave it up
             return
         exchange.uncredited += len(payload)
-        exchange.take(payload[1 : len(payload) - payload[0]] if flags & _PADDED else payload)
+        try:
+            exchange.take(payload[1 : len(payload) - payload[0]] if flags & _PADDED else payload)
+        except Failure as failure:
+            self.cancel(exchange)
+            exchange.finish(failure)
+            return
         self.credit(exchange)
         if flags & _END_STREAM:
             self._end(stream_id, Failure(Fate.UNKNOWN, "an answer ended without a status"))
@@ -219,6 +238,8 @@ class Connection(asyncio.Protocol):
 
     def _on_continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
         self._headers += payload
+        if len(self._headers) > _MAX_HEADERS:
+            raise BadHeaders(f"headers of more than {_MAX_HEADERS} bytes")
         if flags & _END_HEADERS:
             self._take_headers(stream_id, bytes(self._headers[1:]), is_last=bool(self._headers[0]))
 
@@ -231,7 +252,8 @@ class Connection(asyncio.Protocol):
             text = unquote(headers.get("grpc-message", "")) or "no reason given"
             self._end(stream_id, None if code == 0 else explain(name, text))
         elif is_last or headers.get(":status") != "200":
-            self._end(stream_id, explain("UNIMPLEMENTED", f"not etcd: HTTP status {headers.get(':status')}"))
+            # From a proxy, say, which may have passed the request on before it gave up.
+            self._end(stream_id, Failure(Fate.UNKNOWN, f"not etcd: HTTP status {headers.get(':status')}"))
 
     def _on_rst_stream(self, flags: int, stream_id: int, payload: bytes) -> None:
         (code,) = _U32.unpack(payload)

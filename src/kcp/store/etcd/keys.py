@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from kcp.store import layout
+from kcp.store.errors import InvalidCommit
 from kcp.store.keys import ObjectKey, ResourceKey, after_prefix, encode_tail
 
 _NONE = "_"
@@ -49,7 +50,12 @@ class EtcdKeys:
         if len(parts) != 6:
             return None
         group, resource, identity = ("" if part == _NONE else part for part in parts[:3])
-        return ObjectKey(ResourceKey(group, resource, identity), *parts[3:])
+        found = ObjectKey(ResourceKey(group, resource, identity), *parts[3:])
+        # What cannot be written here is no object, whoever wrote it there: nobody could read, mend or delete it.
+        try:
+            return found if self.encode(found) == key else None
+        except InvalidCommit:
+            return None
 
 
 def _range(prefix: str) -> tuple[bytes, bytes]:

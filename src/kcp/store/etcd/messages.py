@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, dataclass_transform,
 
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.message import DecodeError as DecodeError  # what FromString raises
 
 if TYPE_CHECKING:
     from typing import Self
@@ -104,13 +105,6 @@ class EventType(IntEnum):
     DELETE = 1
 
 
-class CompareResult(IntEnum):
-    EQUAL = 0
-    GREATER = 1
-    LESS = 2
-    NOT_EQUAL = 3
-
-
 class CompareTarget(IntEnum):
     VERSION = 0
     CREATE = 1
@@ -192,7 +186,6 @@ class DeleteRangeResponse(Message):
 
 @message
 class Compare(Message):
-    result: int = field(1)  # CompareResult
     target: int = field(2)  # CompareTarget
     key: bytes = field(3)
     version: int = field(4, oneof="target_union")
@@ -252,11 +245,6 @@ class WatchCreateRequest(Message):
 
 
 @message
-class WatchCancelRequest(Message):
-    watch_id: int = field(1)
-
-
-@message
 class WatchProgressRequest(Message):
     pass
 
@@ -264,7 +252,6 @@ class WatchProgressRequest(Message):
 @message
 class WatchRequest(Message):
     create_request: WatchCreateRequest = field(1, oneof="request_union")
-    cancel_request: WatchCancelRequest = field(2, oneof="request_union")
     progress_request: WatchProgressRequest = field(3, oneof="request_union")
 
 

@@ -1,22 +1,26 @@
 """Keeping the local copy of etcd honest: when to throw it away, and how to read everything anew.
 
 The mirror is written without fsync. A killed process loses nothing by that, a machine that loses power might leave a
-torn file; so a mirror that was in use in an earlier life of the machine is not opened but discarded.
+torn file; so a mirror that was in use in an earlier life of the machine is not opened but discarded. Where one life
+cannot be told from the next, so is every mirror that was not closed in good order.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import shutil
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kcp.store.errors import Compacted
+from kcp.store.errors import Compacted, InUse, TooLarge
 from kcp.store.keys import ObjectKey, Revision, Scope
 from kcp.store.value import is_usable, stamp
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
     from kcp.store.engine import Engine
     from kcp.store.etcd import messages
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 # In every mirror's directory, so that nothing else is ever discarded; says in which life of the machine it is in use.
 _MARKER = "MIRROR"
 _CLEAN = "clean"
+_IN_USE = "in use"  # in a life of the machine that has no name
+_WRITER_LOCK = "writer.lock"  # of environment.py, held while a process has the mirror open
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PAGE_OBJECTS = 1000
 _PAGE_BYTES = 8 << 20
@@ -42,29 +48,64 @@ def is_mirror(path: Path) -> bool:
 
 
 def discard(path: Path) -> None:
-    shutil.rmtree(path, ignore_errors=True)
+    """Remove a mirror. Raises InUse while a process has it open."""
+    with _locked(path):
+        # The marker last, so that what is left after a crash is still known for a mirror; the lock not at all, or two
+        # processes could each hold one.
+        for entry in sorted(path.iterdir(), key=lambda entry: entry.name == _MARKER):
+            if entry.name == _WRITER_LOCK:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
 
 
 def discard_if_torn(path: Path) -> None:
-    if is_mirror(path) and (path / _MARKER).read_text(encoding="utf-8") not in (_CLEAN, _boot_id()):
+    if is_mirror(path) and (path / _MARKER).read_bytes().decode(errors="replace") not in (_CLEAN, _boot_id()):
         discard(path)
 
 
 def mark_in_use(path: Path) -> None:
-    (path / _MARKER).write_text(_boot_id(), encoding="utf-8")
+    _write_marker(path, _boot_id() or _IN_USE)
 
 
 def mark_clean(engine: Engine) -> None:
     engine.env.flush()
-    (engine.env.path / _MARKER).write_text(_CLEAN, encoding="utf-8")
+    _write_marker(engine.env.path, _CLEAN)
 
 
-def _boot_id() -> str:
-    """Tells one life of the machine from the next; where that is not known, every unclean end is suspect."""
+def _write_marker(path: Path, text: str) -> None:
+    """As a whole or not at all, and on the disk before anything that follows."""
+    unfinished = path / f"{_MARKER}.new"
+    with open(unfinished, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path / _MARKER)
+    directory = os.open(path, os.O_RDONLY)
     try:
-        return _BOOT_ID.read_text(encoding="utf-8").strip()
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with open(path / _WRITER_LOCK, "a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUse(f"{path} is in use by another process: stop it, or choose another directory") from None
+        yield
+
+
+def _boot_id() -> str | None:
+    """Tells one life of the machine from the next; None if the system does not say."""
+    try:
+        return _BOOT_ID.read_text(encoding="utf-8").strip() or None
     except OSError:
-        return "unknown"
+        return None
 
 
 class Resync:
@@ -124,7 +165,13 @@ class Resync:
         start, end = self._keys.objects
         revision, limit, more = 0, _PAGE_OBJECTS, True
         while more:
-            response = await self._client.range(start, end, limit=limit, revision=revision)
+            try:
+                response = await self._client.range(start, end, limit=limit, revision=revision)
+            except TooLarge:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // 8)  # these objects are larger than the ones before
+                continue
             revision, more = revision or response.header.revision, response.more
             yield Revision(revision + self._base), [item for kv in response.kvs if (item := self._item(kv)) is not None]
             if response.kvs:
@@ -149,7 +196,7 @@ class Resync:
 
     def _drop_all_but(self, seen: Iterable[ResourceKey]) -> None:
         with self._engine.view() as view:
-            for resource in view.counts("").keys() - set(seen):
+            for resource in view.totals().keys() - set(seen):
                 self._changes.extend((record.key, None) for record in view.range(Scope(resource)).records())
 
     async def _write(self, revision: Revision) -> None:

@@ -13,16 +13,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import deque
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from kcp.store.errors import Compacted, Conflict, Damaged, FutureRevision, OutcomeUnknown, Unavailable
+from kcp.store.errors import Closed, Compacted, Conflict, Damaged, FutureRevision, OutcomeUnknown, Unavailable
 from kcp.store.etcd import mirror
+from kcp.store.etcd.barrier import Barrier
 from kcp.store.etcd.client import EtcdClient, make_delete, make_get, make_put, make_revision_compare
+from kcp.store.etcd.identity import read_identity
 from kcp.store.etcd.keys import EtcdKeys
 from kcp.store.etcd.messages import EventType
+from kcp.store.etcd.pipeline import Pipeline
 from kcp.store.interface import ANY, Delete, Put
 from kcp.store.keys import Revision
 from kcp.store.limits import check_commit
@@ -36,9 +38,9 @@ if TYPE_CHECKING:
 
     from kcp.meta.clock import Clock
     from kcp.store.etcd import messages
+    from kcp.store.etcd.identity import Identity
     from kcp.store.etcd.options import EtcdOptions
     from kcp.store.etcd.watch import WatchBatch
-    from kcp.store.events import Event
     from kcp.store.interface import Operation
     from kcp.store.keys import ObjectKey
     from kcp.store.options import StoreOptions
@@ -49,7 +51,7 @@ log = logging.getLogger(__name__)
 # Seconds to wait for the watch before suspecting that the revision waited for was someone else's.
 _NUDGE_AFTER = 0.05
 _RECONNECT_PAUSE = 0.2
-_BATCHES_UNDER_WAY = 256
+_REPAIR_PAUSE = 1.0  # before reading everything anew, which costs more than to connect
 
 
 class EtcdStore(LocalStore):
@@ -69,8 +71,10 @@ class EtcdStore(LocalStore):
         client = EtcdClient(etcd, clock)
         try:
             keys = EtcdKeys(prefix)
-            base, cluster_id = await _read_identity(client, keys)
-            origin = f"a mirror of etcd {cluster_id:x} {keys.prefix} +{base}"
+            identity = await read_identity(client, keys)
+            if identity.is_restoring:
+                raise Damaged(f"the restore into etcd below {keys.prefix} was not finished: run `kcp restore` again")
+            origin = f"a mirror of etcd {identity.cluster_id:x} {keys.prefix} +{identity.base}"
             mirror.discard_if_torn(path)
             try:
                 store = cls(path, options, clock, durable=False, origin=origin)
@@ -83,7 +87,7 @@ class EtcdStore(LocalStore):
         except BaseException:
             await client.aclose()
             raise
-        store._connect(client, keys, base, etcd.request_timeout)
+        store._connect(client, keys, identity, etcd.request_timeout)
         try:
             await store._start()
         except BaseException:
@@ -91,16 +95,15 @@ class EtcdStore(LocalStore):
             raise
         return store
 
-    def _connect(self, client: EtcdClient, keys: EtcdKeys, base: int, timeout: float) -> None:
+    def _connect(self, client: EtcdClient, keys: EtcdKeys, identity: Identity, timeout: float) -> None:
         self._client = client
         self._keys = keys
-        self._base = base
+        self._identity = identity
+        self._base = identity.base
+        self._is_ousted = False
         self._timeout = timeout
         self._waiting: dict[asyncio.Future[None], Revision] = {}
-        self._barrier = asyncio.Lock()
-        self._barrier_asked = 0
-        self._barrier_covers = 0
-        self._barrier_revision = Revision(0)
+        self._barrier = Barrier(lambda: self._client.revision())
         self._nudging = asyncio.Lock()
         self._committing = 0
         self._drained = asyncio.Event()
@@ -109,24 +112,30 @@ class EtcdStore(LocalStore):
         mirror.mark_in_use(self._engine.env.path)
         await self._align()
         self._spawn(self._keep_following())
+        self._spawn(self._barrier.run())
         await self.sync()
 
-    async def aclose(self) -> None:
-        if self._closed:
-            return
-        await super().aclose()
+    async def _release(self) -> None:
         for waiter in self._waiting:
             waiter.cancel()
-        await self._client.aclose()
+        try:
+            mirror.mark_clean(self._engine)
+        finally:
+            await super()._release()
+            await self._client.aclose()
 
-    def _close_engine(self) -> None:
-        mirror.mark_clean(self._engine)
-        super()._close_engine()
+    def _check_serving(self) -> None:
+        self._check_open()
+        self._check_not_ousted()
+
+    def _check_not_ousted(self) -> None:
+        if self._is_ousted:
+            raise Unavailable(f"a backup was restored into etcd below {self._keys.prefix}: restart this server")
 
     # -- commits --------------------------------------------------------------
 
     async def commit(self, operations: Sequence[Operation]) -> Revision:
-        self._check_open()
+        self._check_serving()
         check_commit(operations)
         self._committing += 1
         try:
@@ -156,9 +165,10 @@ class EtcdStore(LocalStore):
         response = await self._client.txn(compares, success, failure)
         if not response.succeeded:
             raise self._conflict(operations, response)
-        if not any(_changes(result) for result in response.responses):
-            return self._hub.revision
         revision = Revision(response.header.revision + self._base)
+        if not any(_changes(result) for result in response.responses):
+            await self._reach(revision, nudge=True)  # so that reads show what made it needless
+            return self._hub.revision
         try:
             await self._reach(revision, nudge=False)  # its event is on its way
         except Unavailable as error:
@@ -169,13 +179,13 @@ class EtcdStore(LocalStore):
         expecting = [operation for operation in operations if operation.expect is not ANY]
         for operation, result in zip(expecting, response.responses, strict=True):
             found = result.response_range.kvs
-            current = self._record(operation.key, found[0]) if found else None
-            if operation.expect != (current.revision if current else 0):
-                return Conflict(operation.key, current)
+            if operation.expect != (found[0].mod_revision + self._base if found else 0):
+                return Conflict(operation.key, self._record(operation.key, found[0]) if found else None)
         raise AssertionError("etcd refused a transaction whose expectations all hold")
 
-    def _record(self, key: ObjectKey, kv: messages.KeyValue) -> Record:
-        return Record(key, stamp(kv.value, kv.mod_revision + self._base))
+    def _record(self, key: ObjectKey, kv: messages.KeyValue) -> Record | None:
+        """None for what someone else put there, which reads do not show either."""
+        return Record(key, stamp(kv.value, kv.mod_revision + self._base)) if is_usable(kv.value) else None
 
     def _to_etcd(self, expect: Revision) -> int:
         if expect == 0:
@@ -186,29 +196,25 @@ class EtcdStore(LocalStore):
     # -- freshness ------------------------------------------------------------
 
     async def sync(self) -> Revision:
-        self._check_open()
-        await self._reach(await self._etcd_revision(), nudge=True)
+        self._check_serving()
+        try:
+            async with asyncio.timeout(self._timeout):
+                etcd_revision = await self._barrier.revision()
+                await self._reach(Revision(etcd_revision + self._base), nudge=True)
+        except TimeoutError:
+            raise Unavailable(f"neither etcd's answer nor its changes have come within {self._timeout:g} s") from None
         return self.revision
-
-    async def _etcd_revision(self) -> Revision:
-        """etcd's revision at some moment after this call began. Concurrent callers share one request."""
-        self._barrier_asked += 1
-        ticket = self._barrier_asked
-        async with self._barrier:
-            if self._barrier_covers < ticket:
-                covers = self._barrier_asked
-                self._barrier_revision = Revision(await self._client.revision() + self._base)
-                self._barrier_covers = covers
-            return self._barrier_revision
 
     async def _reach(self, revision: Revision, *, nudge: bool) -> None:
         """Wait until the mirror shows a revision; nudge the watch if it may be waiting for nothing."""
         try:
             async with asyncio.timeout(self._timeout):
                 while self._hub.revision < revision:
+                    self._check_not_ousted()
                     shown = await self._shown_within(revision, _NUDGE_AFTER if nudge else None)
                     if not shown:
-                        await self._nudge(revision)
+                        with contextlib.suppress(OutcomeUnknown):
+                            await self._nudge(revision)
         except TimeoutError:
             raise Unavailable(f"etcd's changes have not arrived here for {self._timeout:g} s") from None
 
@@ -217,6 +223,8 @@ class EtcdStore(LocalStore):
         self._waiting[waiter] = revision
         try:
             done, _ = await asyncio.wait([waiter], timeout=seconds)
+            if waiter.cancelled():
+                raise Closed
             return bool(done)
         finally:
             del self._waiting[waiter]
@@ -231,8 +239,9 @@ class EtcdStore(LocalStore):
             if self._hub.revision < revision:
                 await self._client.txn([], [make_put(self._keys.nudge, b"")])
 
-    def _deliver(self, events: list[Event], revision: Revision) -> None:
-        super()._deliver(events, revision)
+    def _deliver(self, group: Group) -> None:
+        super()._deliver(group)
+        revision = group.revision
         for waiter, wanted in self._waiting.items():
             if wanted <= revision and not waiter.done():
                 waiter.set_result(None)
@@ -240,50 +249,82 @@ class EtcdStore(LocalStore):
     # -- following etcd -------------------------------------------------------
 
     async def _keep_following(self) -> None:
-        while True:
+        is_suspect = False
+        while not self._is_ousted:
+            pause = _RECONNECT_PAUSE
             try:
-                await self._align()
-                await self._follow()
+                await self._align(anew=is_suspect)
+                is_suspect = False
+                if not self._is_ousted:
+                    await self._follow()
             except Compacted:
                 log.warning("this server was away for longer than etcd keeps its history: reading everything anew")
             except (Unavailable, OutcomeUnknown) as error:
                 log.warning("the mirror of etcd is behind, trying again: %s", error)
-            await self.clock.sleep(_RECONNECT_PAUSE)
+            except Exception:
+                # Whatever it was, it would be met again at the same place.
+                log.exception("the mirror of etcd cannot go on from where it is: reading everything anew")
+                is_suspect, pause = True, _REPAIR_PAUSE
+            await self.clock.sleep(pause)
 
-    async def _align(self) -> None:
+    async def _align(self, *, anew: bool = False) -> None:
         """Read everything anew unless etcd's history leads from where the mirror is to where etcd is."""
-        mirrored = self._hub.revision - self._base
-        if 0 < mirrored <= await self._client.revision() and not await self._is_compacted(mirrored + 1):
+        identity = await self._identify()
+        if self._is_ousted:
             return
-        resync = mirror.Resync(self._client, self._keys, self._base, self._engine, self._writer)
-        revision = await resync.run(live=mirrored > 0)
-        self._hub.expire()
-        log.info("mirrored etcd anew at revision %d", revision)
+        mirrored = self._hub.revision - self._base
+        is_same = not anew and identity.cluster_id == self._identity.cluster_id
+        if not (is_same and 0 < mirrored <= identity.revision and await self._is_kept(mirrored)):
+            resync = mirror.Resync(self._client, self._keys, self._base, self._engine, self._writer)
+            revision = await resync.run(live=mirrored > 0)
+            log.info("mirrored etcd anew at revision %d", revision)
+            identity = await self._identify()  # a restore may have begun before the revision that was read
+        self._identity = identity
 
-    async def _is_compacted(self, etcd_revision: int) -> bool:
+    async def _identify(self) -> Identity:
+        identity = await read_identity(self._client, self._keys)
+        if identity.is_restoring or identity.base != self._base:
+            self._give_way()
+        return identity
+
+    async def _is_kept(self, etcd_revision: int) -> bool:
+        """Whether etcd has all that happened after a revision."""
         try:
             await self._client.range(self._keys.nudge, revision=etcd_revision, count_only=True)
         except Compacted:
-            return True
-        except FutureRevision:
             return False
-        return False
+        return True
 
     async def _follow(self) -> None:
-        # Without waiting for each other, so that batches which arrive while the writer is busy share its next
-        # transaction; bounded, so that a flood stays in etcd and not in our memory.
-        applying: deque[asyncio.Future[None]] = deque()
         follows = self._hub.revision
-        async with self._client.watch(*self._keys.everything, start_revision=follows - self._base + 1) as watch:
-            try:
-                async for batch in watch:
-                    applying.append(self._writer.submit(partial(self._apply, batch, follows)))
-                    follows = Revision(batch.revision + self._base)
-                    while applying and (applying[0].done() or len(applying) > _BATCHES_UNDER_WAY):
-                        await applying.popleft()
-            finally:
-                # The next watch starts where the mirror is, so it must be there first.
-                await asyncio.gather(*applying, return_exceptions=True)
+        # From the revision that is here already, and passed over: were it compacted meanwhile, etcd would say so. From
+        # the next one it would not, though a delete at exactly the compacted revision is gone.
+        start = follows - self._base
+        # The next watch starts where the mirror is, so this one's pipeline has to end first.
+        async with (
+            self._client.watch(*self._keys.everything, start_revision=start) as watch,
+            Pipeline(self._writer) as pipeline,
+        ):
+            async for batch in watch:
+                if self._is_of_another(batch):
+                    self._give_way()
+                    return
+                size = sum(len(event.kv.value) for event in batch.events)
+                await pipeline.submit(partial(self._apply, batch, follows), size)
+                follows = Revision(batch.revision + self._base)
+
+    def _is_of_another(self, batch: WatchBatch) -> bool:
+        """Whether a restore has begun since we looked."""
+        marks = (self._keys.base, self._keys.restoring)
+        return any(event.kv.key in marks and event.kv.mod_revision > self._identity.revision for event in batch.events)
+
+    def _give_way(self) -> None:
+        """Stop serving: someone restores a backup over the data of this server, and all its revisions will change."""
+        self._is_ousted = True
+        log.error("a backup was restored into etcd below %s: restart this server", self._keys.prefix)
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def _apply(self, batch: WatchBatch, follows: Revision, group: Group) -> None:
         if group.revision != follows:
@@ -308,7 +349,7 @@ class EtcdStore(LocalStore):
     # -- compaction -----------------------------------------------------------
 
     async def compact(self, revision: Revision) -> None:
-        self._check_open()
+        self._check_serving()
         if revision > self.revision and revision > await self.sync():
             raise FutureRevision(revision, self.revision)
         if revision > self._base:
@@ -320,12 +361,3 @@ class EtcdStore(LocalStore):
 
 def _changes(result: messages.ResponseOp) -> bool:
     return result.HasField("response_put") or result.response_delete_range.deleted > 0
-
-
-async def _read_identity(client: EtcdClient, keys: EtcdKeys) -> tuple[int, int]:
-    """The base and etcd's cluster id."""
-    response = await client.range(*keys.meta)
-    found = {kv.key: kv.value for kv in response.kvs}
-    if keys.restoring in found:
-        raise Damaged(f"the restore into etcd below {keys.prefix} was not finished: run `kcp restore` again")
-    return int(found.get(keys.base, b"0")), response.header.cluster_id

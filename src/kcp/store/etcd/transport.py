@@ -73,7 +73,7 @@ class Transport:
         return await self._with_failover(partial(self._open_once, method, request, check=check), writes=False)
 
     async def aclose(self) -> None:
-        """Close all connections. Whatever is under way raises Closed."""
+        """Close all connections. Whatever is under way raises Closed, or OutcomeUnknown if it writes."""
         self._closed = True
         for channel in self.channels:
             await channel.aclose()
@@ -97,10 +97,10 @@ class Transport:
                 logged_in_again = True
                 self._forget_token(token)
                 continue
-            if failure.fate in (Fate.FINAL, Fate.LOG_IN):
+            if failure.fate in (Fate.FINAL, Fate.LOG_IN) or (failure.fate is Fate.UNREADABLE and not writes):
                 raise failure.error
             self.leave(channel)
-            if writes and failure.fate is Fate.UNKNOWN:
+            if writes and failure.fate is not Fate.NOT_DONE:
                 raise OutcomeUnknown(f"etcd at {channel.endpoint} may or may not have written: {failure.reason}")
             await self._back_off(tries, deadline, f"{channel.endpoint}: {failure.reason}")
             tries += 1
