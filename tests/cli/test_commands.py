@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.store.etcd.etcd_server import EtcdServer, find_etcd
-from tests.store.objects import CONFIGMAPS, EVERYTHING, create, key, text_of
 
 from kcp.store import EmbeddedStore
 from kcp.store.etcd.options import EtcdOptions
 from kcp.store.etcd.store import EtcdStore
+from tests.store.etcd.etcd_server import EtcdServer, find_etcd
+from tests.store.objects import CONFIGMAPS, EVERYTHING, create, key, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,20 +10,19 @@ import uuid
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.store.etcd.certificates import find_openssl, make_certificates
-from tests.store.etcd.etcd_server import EtcdCluster, EtcdNotFound, EtcdServer, find_etcd
 
 from kcp.store import EmbeddedStore
 from kcp.store.etcd.options import EtcdOptions
 from kcp.store.etcd.store import EtcdStore
+from tests.store.etcd.certificates import find_openssl, make_certificates
+from tests.store.etcd.etcd_server import EtcdCluster, EtcdNotFound, EtcdServer, find_etcd
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from tests.store.etcd.certificates import TlsFiles
-
     from kcp.store import Store
+    from tests.store.etcd.certificates import TlsFiles
 
 
 @pytest.fixture(scope="session")

@@ -26,12 +26,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.store.objects import EVERYTHING, SECRETS, WIDGETS, key, text_of, value
-
 from kcp.meta import codec
 from kcp.store import Conflict, Delete, EmbeddedStore, ObjectKey, Put, Revision, StoreOptions
 from kcp.store.check import find_problems
 from kcp.store.engine import Engine
+from tests.store.objects import EVERYTHING, SECRETS, WIDGETS, key, text_of, value
 
 if TYPE_CHECKING:
     from kcp.store import Operation

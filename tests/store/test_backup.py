@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, WIDGETS, create, key, take, text_of, update, value
 
 from kcp.meta import codec
 from kcp.store import (
@@ -41,6 +40,7 @@ from kcp.store.environment import Environment
 from kcp.store.restore import REVISION_GAP, restore_embedded
 from kcp.store.transaction import Group
 from kcp.store.value import stamp
+from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, WIDGETS, create, key, take, text_of, update, value
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.store.objects import CONFIGMAPS, EVERYTHING, create, key, take, text_of, texts, update, value
 
 from kcp.meta.fake_clock import FakeClock
 from kcp.store import (
@@ -29,6 +28,7 @@ from kcp.store.compaction import choose_revision, remove_step
 from kcp.store.engine import Engine
 from kcp.store.past import Past
 from kcp.store.transaction import Group
+from tests.store.objects import CONFIGMAPS, EVERYTHING, create, key, take, text_of, texts, update, value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -6,20 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.store.objects import (
-    CONFIGMAPS,
-    EVERYTHING,
-    SECRETS,
-    WIDGETS,
-    create,
-    key,
-    take,
-    text_of,
-    texts,
-    told,
-    update,
-    value,
-)
 
 from kcp.meta import codec
 from kcp.store import (
@@ -41,6 +27,20 @@ from kcp.store import (
 )
 from kcp.store.limits import MAX_COMMIT_BYTES, MAX_COMMIT_OPERATIONS, OPERATION_OVERHEAD
 from kcp.store.value import DELETING, FINALIZERS, labels_of
+from tests.store.objects import (
+    CONFIGMAPS,
+    EVERYTHING,
+    SECRETS,
+    WIDGETS,
+    create,
+    key,
+    take,
+    text_of,
+    texts,
+    told,
+    update,
+    value,
+)
 
 if TYPE_CHECKING:
     from kcp.store import Store

@@ -13,6 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from kcp.meta import codec
+from kcp.store import EmbeddedStore, Revision, Scope, StoreOptions, layout
+from kcp.store.check import find_problems
+from kcp.store.engine import Engine
+from kcp.store.value import stamp
 from tests.store.crash_writer import (
     CLUSTERS,
     COUNTER,
@@ -25,12 +31,6 @@ from tests.store.crash_writer import (
     read_ledger,
 )
 from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, WIDGETS, create, text_of, update, value
-
-from kcp.meta import codec
-from kcp.store import EmbeddedStore, Revision, Scope, StoreOptions, layout
-from kcp.store.check import find_problems
-from kcp.store.engine import Engine
-from kcp.store.value import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

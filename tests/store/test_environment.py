@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import lmdb
 import pytest
-from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, WIDGETS, create, key, take, text_of, update, value
 
 from kcp.meta.fake_clock import FakeClock
 from kcp.store import (
@@ -35,6 +34,7 @@ from kcp.store import (
 )
 from kcp.store.check import find_problems
 from kcp.store.engine import Engine
+from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, WIDGETS, create, key, take, text_of, update, value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

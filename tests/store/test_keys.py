@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, create, key, take, text_of, value
 
 from kcp.store import EmbeddedStore, InvalidCommit, ObjectKey, Put, ResourceKey, Revision, Scope, TooLarge
 from kcp.store.check import find_problems
 from kcp.store.keys import MAX_TAIL_BYTES, after_prefix, decode_tail, encode_tail, scope_prefix
 from kcp.store.layout import pack_resource_name, unpack_resource_name
+from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, create, key, take, text_of, value
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.store.objects import CONFIGMAPS, EVERYTHING, create, key, take, text_of, update, value
 
 from kcp.meta.fake_clock import FakeClock
 from kcp.store import Compacted, EmbeddedStore, Put, Revision, Scope, StoreOptions, pack
+from tests.store.objects import CONFIGMAPS, EVERYTHING, create, key, take, text_of, update, value
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -205,6 +205,4 @@ async def drain(watcher: object) -> list[tuple[ObjectKey, bytes | None, bytes | 
             return told
         assert not told or told[-1][3] < batch.events[0].revision
         for event in batch.events:
-            told.append(
-                (event.key, event.old and event.old.value, event.new and event.new.value, event.revision)
-            )
+            told.append((event.key, event.old and event.old.value, event.new and event.new.value, event.revision))

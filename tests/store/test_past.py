@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.store.objects import CONFIGMAPS, SECRETS, key, texts, value
 
 from kcp.store import Compacted, Put, Revision, Scope
 from kcp.store.engine import Engine
 from kcp.store.past import Past
 from kcp.store.transaction import Group
+from tests.store.objects import CONFIGMAPS, SECRETS, key, texts, value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,3 +105,12 @@ def test_namespaces_over_all_clusters_whatever_the_resources_number(engine: Engi
         for resource in resources:
             assert list(texts(view.range(Scope(resource, None, "ns")))) == ["c|ns/a"]
             assert view.count(Scope(resource, None, "ns")) == 1
+
+
+def test_asking_again_gets_further(engine: Engine) -> None:
+    put(engine, *"abcdefg")
+    past = Past(most_steps=3)
+    for _ in range(2):
+        with pytest.raises(Compacted):
+            changed(engine, past)
+    assert changed(engine, past) == set("abcdefg")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from tests.store.objects import key
 
 from kcp.meta import codec
 from kcp.store import InvalidCommit, pack, pack_object
@@ -27,6 +26,7 @@ from kcp.store.value import (
     stamp,
     unstamp,
 )
+from tests.store.objects import key
 
 if TYPE_CHECKING:
     from kcp.meta.codec import Object

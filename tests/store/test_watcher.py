@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, WIDGETS, create, key, take, told, update, value
 
 from kcp.meta.fake_clock import FakeClock
 from kcp.store import Batch, Closed, Compacted, Delete, EmbeddedStore, Put, Revision, Scope, StoreOptions, pack
+from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, WIDGETS, create, key, take, told, update, value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

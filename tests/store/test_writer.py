@@ -13,7 +13,6 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.store.objects import CONFIGMAPS, EVERYTHING, create, key, take, text_of, update, value
 
 from kcp.meta.fake_clock import FakeClock
 from kcp.store import (
@@ -33,6 +32,7 @@ from kcp.store import (
 from kcp.store.check import find_problems
 from kcp.store.engine import Engine
 from kcp.store.writer import Writer
+from tests.store.objects import CONFIGMAPS, EVERYTHING, create, key, take, text_of, update, value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

@@ -32,11 +32,12 @@ _DATA: Final = "data.mdb"
 _LOCK_TABLE: Final = "lock.mdb"
 _MARKER: Final = "KCP-STORE"
 _MARKER_TEXT: Final = "This directory is a kcp store. Back it up with `kcp backup`, never by copying its files.\n"
-_WRITER_LOCK: Final = "writer.lock"
+WRITER_LOCK: Final = "writer.lock"
 _SMALLEST_MAP: Final = 1 << 30
 _READERS: Final = 1022  # open read transactions, over all processes
 _LOCK_TABLE_BYTES: Final = 1 << 17  # more than that many readers need
 _HARDLY_ANY_SPACE: Final = 1 << 18
+_READ_ATTEMPTS: Final = 10
 
 _BROKEN = (
     lmdb.InvalidError,
@@ -103,12 +104,22 @@ class Environment:
         """A read transaction on `now`. It sees one moment of the store; never keep it across an await."""
         try:
             return self._env.begin(self.now)
-        except lmdb.MapResizedError:
-            # The writing process has grown the map: adopt its size.
-            self._env.set_mapsize(0)
-            return self._env.begin(self.now)
+        except (lmdb.MapResizedError, lmdb.ReadersFullError):
+            return self._read_after_all()
         except lmdb.Error as error:
             raise _translate(self.path, error) from error
+
+    def _read_after_all(self) -> Transaction:
+        """Adopt the size of a map that the writing process has grown, and the places of readers that were killed."""
+        for _ in range(_READ_ATTEMPTS):
+            try:
+                self._env.reader_check()
+                return self._env.begin(self.now)
+            except lmdb.MapResizedError:
+                self._env.set_mapsize(0)
+            except lmdb.Error as error:
+                raise _translate(self.path, error) from error
+        raise Unavailable(f"{self.path} grows faster than it can be read")
 
     def write(self) -> Transaction:
         return self._env.begin(self.now, write=True)
@@ -119,14 +130,14 @@ class Environment:
 
     def grow(self) -> None:
         """Double the map. No transaction of this process may be open."""
-        larger = self.map_bytes * 2
+        size = self.map_bytes
         try:
-            # LMDB gives up the old map before it knows whether it gets the new one, so ask first.
-            mmap.mmap(-1, larger, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ).close()
+            # LMDB gives up the old map before it knows whether it gets one that is twice as large, so ask first.
+            mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ).close()
         except (OSError, ValueError) as error:
             raise Unavailable(f"{self.path} is full, and there is no address space for a larger map") from error
         with translated(self.path):
-            self._env.set_mapsize(larger)
+            self._env.set_mapsize(size * 2)
 
     def used_bytes(self) -> int:
         """How far the file is in use, free pages inside it included."""
@@ -268,7 +279,7 @@ def _write_marker(path: Path) -> None:
 @contextlib.contextmanager
 def _writer_lock(path: Path) -> Iterator[None]:
     """LMDB lets two processes take turns at writing; two servers would each miss the other's events."""
-    with open(path / _WRITER_LOCK, "a+", encoding="utf-8") as file:
+    with open(path / WRITER_LOCK, "a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

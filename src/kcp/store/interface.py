@@ -138,8 +138,8 @@ class Store(Protocol):
     ) -> Page:
         """Objects of the scope in key order: those behind `after`, at most `limit` (0 is no limit) that `accept` takes.
 
-        With a `revision`, as they were then: raises Compacted or FutureRevision if it is out of reach. The scope names
-        a resource, or is the whole store.
+        With a `revision`, as they were then: raises FutureRevision, or Compacted if it is out of reach or so many
+        changes ago that undoing them would hold up everyone. The scope names a resource, or is the whole store.
         """
         ...
 

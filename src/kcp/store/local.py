@@ -168,13 +168,13 @@ class LocalStore:
     async def _keep_compacting(self) -> None:
         while True:
             try:
+                self._engine.env.clear_dead_readers()
                 view = self._open_view()
                 revision = compaction.choose_revision(view, self.options, self.clock.now())
                 if revision > view.compacted:
                     await self.compact(revision)
                 else:
                     await self._remove_compacted()  # what a crash may have left
-                self._engine.env.clear_dead_readers()
             except StoreError as error:
                 # A full disk, say. The log only grows longer until the next look.
                 log.warning("the log was not compacted: %s", error)

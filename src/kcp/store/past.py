@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kcp.store import layout
 from kcp.store.errors import Compacted
+from kcp.store.keys import Revision
 
 if TYPE_CHECKING:
-    from kcp.store.keys import Revision, Scope
+    from kcp.store.keys import Scope
     from kcp.store.view import View
 
 _MOST_WALKS = 64
@@ -47,6 +49,10 @@ class Past:
         number = b"" if scope.resource is None else view.number_of(scope.resource) or b"none"
         for steps, (log_key, key) in enumerate(view.log_keys(scope, reached)):
             if steps >= self._most_steps:
+                # What was walked is kept, so that asking again gets further.
+                whole = Revision(layout.unpack_log_key(log_key)[0] - 1)
+                self._walks[scope, revision] = _Walk(max(reached, whole), changed)
+                self._forget_some()
                 raise Compacted(revision, view.revision)
             if key.startswith(number):
                 changed.setdefault(key, log_key)

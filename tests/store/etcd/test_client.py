@@ -7,13 +7,13 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.store.etcd.calls import end_of, put
-from tests.store.etcd.etcd_server import EtcdServer, find_etcd, free_ports
 
 from kcp.store.errors import Closed, Compacted, FutureRevision, InvalidCommit, NoSpace, TooLarge, Unavailable
 from kcp.store.etcd.client import EtcdClient, make_delete, make_get, make_put, make_revision_compare
 from kcp.store.etcd.messages import StatusResponse
 from kcp.store.etcd.options import EtcdOptions
+from tests.store.etcd.calls import end_of, put
+from tests.store.etcd.etcd_server import EtcdServer, find_etcd, free_ports
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

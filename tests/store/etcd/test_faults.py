@@ -8,9 +8,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.store.etcd.etcd_server import EtcdServer
-from tests.store.etcd.tcp_proxy import TcpProxy
-from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, create, key, take, text_of, texts, update, value
 
 from kcp.store import (
     ABSENT,
@@ -36,13 +33,15 @@ from kcp.store.etcd.options import EtcdOptions
 from kcp.store.etcd.restore import Claim, restore_etcd
 from kcp.store.etcd.store import EtcdStore
 from kcp.store.restore import restore_embedded
+from tests.store.etcd.etcd_server import EtcdServer
+from tests.store.etcd.tcp_proxy import TcpProxy
+from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, create, key, take, text_of, texts, update, value
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.store.etcd.etcd_server import EtcdCluster
-
     from kcp.store import Event
+    from tests.store.etcd.etcd_server import EtcdCluster
 
 IN_ROOT = Scope(CONFIGMAPS, "root")
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

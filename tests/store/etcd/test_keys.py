@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.store.objects import CONFIGMAPS, key
 
 from kcp.store.etcd.keys import EtcdKeys
 from kcp.store.keys import MAX_TAIL_BYTES, ObjectKey, ResourceKey
+from tests.store.objects import CONFIGMAPS, key
 
 KEYS = EtcdKeys("/kcp")
 

@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from tests.store.etcd.calls import wait_for_other_tasks
 
 from kcp.store.errors import NoSpace
 from kcp.store.etcd.pipeline import Pipeline
+from tests.store.etcd.calls import wait_for_other_tasks
 
 if TYPE_CHECKING:
     from kcp.store.transaction import Group

@@ -9,8 +9,6 @@ import time
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import pytest
-from tests.store.etcd.tcp_proxy import TcpProxy
-from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, create, key, take, text_of, texts, told, update, value
 
 from kcp.store import (
     ABSENT,
@@ -34,15 +32,16 @@ from kcp.store.etcd.client import EtcdClient, make_delete, make_put
 from kcp.store.etcd.keys import EtcdKeys
 from kcp.store.etcd.options import EtcdOptions
 from kcp.store.etcd.store import EtcdStore
+from tests.store.etcd.tcp_proxy import TcpProxy
+from tests.store.objects import CONFIGMAPS, EVERYTHING, SECRETS, create, key, take, text_of, texts, told, update, value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from tests.store.etcd.etcd_server import EtcdServer
-
     from kcp.store.etcd.watch import WatchBatch
     from kcp.store.transaction import Group
+    from tests.store.etcd.etcd_server import EtcdServer
 
 T = TypeVar("T")
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.store.etcd.calls import end_of, put, wait_for_other_tasks
-from tests.store.etcd.etcd_server import EtcdServer, free_ports
 
 from kcp.store.errors import Closed, OutcomeUnknown, Unavailable
 from kcp.store.etcd.client import EtcdClient, make_put, make_revision_compare
 from kcp.store.etcd.options import EtcdOptions
+from tests.store.etcd.calls import end_of, put, wait_for_other_tasks
+from tests.store.etcd.etcd_server import EtcdServer, free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

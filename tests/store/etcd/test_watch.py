@@ -6,20 +6,19 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.store.etcd.calls import end_of, put, wait_for_other_tasks
 
 from kcp.store.errors import Closed, Compacted, Unavailable
 from kcp.store.etcd.client import EtcdClient, make_delete
 from kcp.store.etcd.messages import EventType
 from kcp.store.etcd.options import EtcdOptions
+from tests.store.etcd.calls import end_of, put, wait_for_other_tasks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.store.etcd.etcd_server import EtcdServer
-
     from kcp.store.etcd.messages import Event
     from kcp.store.etcd.watch import EtcdWatch, WatchBatch
+    from tests.store.etcd.etcd_server import EtcdServer
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kcp.store.environment import WRITER_LOCK
 from kcp.store.errors import Compacted, InUse, TooLarge
 from kcp.store.keys import ObjectKey, Revision, Scope
 from kcp.store.value import is_usable, stamp
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 _MARKER = "MIRROR"
 _CLEAN = "clean"
 _IN_USE = "in use"  # in a life of the machine that has no name
-_WRITER_LOCK = "writer.lock"  # of environment.py, held while a process has the mirror open
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PAGE_OBJECTS = 1000
 _PAGE_BYTES = 8 << 20
@@ -53,7 +53,7 @@ def discard(path: Path) -> None:
         # The marker last, so that what is left after a crash is still known for a mirror; the lock not at all, or two
         # processes could each hold one.
         for entry in sorted(path.iterdir(), key=lambda entry: entry.name == _MARKER):
-            if entry.name == _WRITER_LOCK:
+            if entry.name == WRITER_LOCK:
                 continue
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)
@@ -92,7 +92,7 @@ def _write_marker(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with open(path / _WRITER_LOCK, "a", encoding="utf-8") as file:
+    with open(path / WRITER_LOCK, "a", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
