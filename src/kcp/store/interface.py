@@ -155,8 +155,8 @@ class Store(Protocol):
         """Apply all operations, or none. On return the commit is durable and local reads show it.
 
         Returns its revision, or the current one if nothing changed. Raises Conflict for the first expectation that
-        does not hold, InvalidCommit or TooLarge, Unavailable or NoSpace when nothing was written, and OutcomeUnknown
-        when that cannot be known. Cancelling the call does not take the commit back.
+        does not hold (local reads show why), InvalidCommit or TooLarge, Unavailable or NoSpace when nothing was
+        written, and OutcomeUnknown when that cannot be known. Cancelling the call does not take the commit back.
         """
         ...
 

@@ -163,9 +163,11 @@ class EtcdStore(LocalStore):
         # If an expectation fails, read in the same transaction what was there instead.
         failure = [make_get(compare.key) for compare in compares]
         response = await self._client.txn(compares, success, failure)
-        if not response.succeeded:
-            raise self._conflict(operations, response)
         revision = Revision(response.header.revision + self._base)
+        if not response.succeeded:
+            conflict = self._conflict(operations, response)
+            await self._show(conflict, revision)
+            raise conflict
         if not any(_changes(result) for result in response.responses):
             await self._reach(revision, nudge=True)  # so that reads show what made it needless
             return self._hub.revision
@@ -174,6 +176,14 @@ class EtcdStore(LocalStore):
         except Unavailable as error:
             raise OutcomeUnknown(f"committed at revision {revision}, but not shown yet here: {error}") from error
         return revision
+
+    async def _show(self, conflict: Conflict, revision: Revision) -> None:
+        """Wait until reads show what a commit was in conflict with, so that whoever tries again sees it."""
+        with contextlib.suppress(Unavailable):
+            if conflict.current is not None:
+                await self._reach(conflict.current.revision, nudge=False)
+            else:
+                await self._reach(revision, nudge=True)  # when it was deleted is not known
 
     def _conflict(self, operations: Sequence[Operation], response: messages.TxnResponse) -> Conflict:
         expecting = [operation for operation in operations if operation.expect is not ANY]
