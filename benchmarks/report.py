@@ -78,7 +78,7 @@ class Earlier(NamedTuple):
 
 
 _COLUMNS = ("", "result", "", "p50 ms", "p99 ms", "of machine", "goal", "")
-_COMPARED = ("before", "per machine")
+_COMPARED = ("before", "change")
 
 
 def format_table(sections: Sequence[Section], earlier: Mapping[str, Earlier] | None = None) -> str:

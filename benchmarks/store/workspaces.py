@@ -156,6 +156,7 @@ def _fill_rows(filled: _Filled, total: int, machine: Timed) -> list[Row]:
 def _describe(written: DiskWrites | None, total: int) -> str:
     if written is None:
         return "disk writes not known"
+    # The kernel counts for the whole disk: on a shared machine this is too much.
     return f"{written.bytes / total / 1024:.1f} KiB in {written.operations / total:.1f} disk writes each"
 
 

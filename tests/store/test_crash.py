@@ -292,13 +292,13 @@ def lose_log_entry(env: Environment, txn: Transaction) -> None:
 
 
 def lose_trail(env: Environment, txn: Transaction) -> None:
-    txn.delete(b"\0\0\0\1root/" + layout.pack_log_key(2), db=env.trail)
+    txn.delete(b"root/\0\0\0\1" + layout.pack_log_key(2), db=env.trail)
 
 
 def log_ahead(env: Environment, txn: Transaction) -> None:
     entry = layout.pack_log_entry(0, NOW, None, stamp(value(), 100))
     txn.put(layout.pack_log_key(100), entry, db=env.log)
-    txn.put(b"\0\0\0\1root/" + layout.pack_log_key(100), b"", db=env.trail)
+    txn.put(b"root/\0\0\0\1" + layout.pack_log_key(100), b"", db=env.trail)
 
 
 def break_history(env: Environment, txn: Transaction) -> None:
@@ -371,7 +371,7 @@ def swap_name(env: Environment, txn: Transaction) -> None:
 
 
 def lead_astray(env: Environment, txn: Transaction) -> None:
-    txn.put(b"\0\0\0\1other/" + layout.pack_log_key(2), b"", db=env.trail)
+    txn.put(b"other/\0\0\0\1" + layout.pack_log_key(2), b"", db=env.trail)
 
 
 def lead_nowhere(env: Environment, txn: Transaction) -> None:

@@ -129,7 +129,7 @@ class _Inspection:
     def _check_change(self, log_key: bytes, change: layout.LogEntry) -> Iterator[str]:
         revision, _ = layout.unpack_log_key(log_key)
         name = self._view.key_of(change.key)
-        if self._step(layout.trail_prefix(change.key) + log_key) is None:
+        if self._step(layout.trail_key(change.key, log_key)) is None:
             yield f"{name}: revision {revision} is in the log, but no trail leads to it"
         if revision > self._view.revision:
             yield f"{name}: revision {revision} is in the log, but the store is at {self._view.revision}"
@@ -242,5 +242,5 @@ def _cluster_of(key: bytes) -> bytes:
 
 
 def _trail_of(key: bytes) -> bytes:
-    """As `layout.trail_prefix`, of keys that may be damaged."""
-    return key[: layout.RESOURCE_BYTES] + _cluster_of(key) + b"/"
+    """The trail of keys that may be damaged."""
+    return layout.trail_prefix(_cluster_of(key), key[: layout.RESOURCE_BYTES])

@@ -38,6 +38,6 @@ def remove_step(group: Group, limit: int) -> bool:
             if not log_key or layout.unpack_log_key(log_key)[0] > group.compacted:
                 return False
             group.is_changed = True
-            group.txn.delete(layout.trail_prefix(layout.log_entry_key(entry)) + log_key, db=env.trail)
+            group.txn.delete(layout.trail_key(layout.log_entry_key(entry), log_key), db=env.trail)
             cursor.delete()  # and moves on to the next
     return True

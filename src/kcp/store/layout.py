@@ -3,7 +3,7 @@
     resources   group/resource/identity            -> number (4 bytes); number -> the same text
     now         number tail                        -> stored bytes
     log         revision (8) index (4)             -> time, key, old stored bytes, new stored bytes
-    trail       number cluster/ revision index     -> nothing
+    trail       cluster/ number revision index     -> nothing
     counts      cluster/ number                    -> how many objects;  "/" number -> over all clusters
     meta        a name                             -> revision, compacted, next resource number, format, origin
 
@@ -12,12 +12,14 @@ A worked example: an empty store, then revision 1 creates `a` in cluster `c1`, r
 
     now     1 c2//b -> Y2
     log     1.0 -> a, none, X1     2.0 -> a, X1, Z2     2.1 -> b, none, Y2     3.0 -> a, Z2, none
-    trail   1 c1/1.0   1 c1/2.0   1 c1/3.0   1 c2/2.1
+    trail   c1/1 1.0   c1/1 2.0   c1/1 3.0   c2/1 2.1
     counts  c2/1 -> 1   /1 -> 1
 
 The log is what watchers resume from and how the past is found: `now` with the log undone down to a revision. The trail
 leads to the log entries of one resource in one cluster, so that a tenant who resumes a watch or pages through a list
-pays for its own changes and not for everyone's. compact(2) removes log 1.0, 2.0 and 2.1 and their trail.
+pays for its own changes and not for everyone's. It begins with the cluster, so that what one commit writes for a new
+workspace, of several resources, lands on one page and not on many. compact(2) removes log 1.0, 2.0 and 2.1 and their
+trail.
 """
 
 from __future__ import annotations
@@ -95,9 +97,19 @@ def log_entry_time(data: bytes) -> int:
     return int(_LOG_HEADER.unpack_from(data)[0])
 
 
-def trail_prefix(key: bytes) -> bytes:
-    """The trail that the change of a `now` key belongs to: its resource and cluster."""
-    return key[: key.index(b"/", RESOURCE_BYTES) + 1]
+def cluster_of(key: bytes) -> bytes:
+    """The cluster of a `now` key."""
+    return key[RESOURCE_BYTES : key.index(b"/", RESOURCE_BYTES)]
+
+
+def trail_prefix(cluster: bytes, resource_number: bytes) -> bytes:
+    """What the trail of one resource in one cluster begins with."""
+    return cluster + b"/" + resource_number
+
+
+def trail_key(key: bytes, log_key: bytes) -> bytes:
+    """The step that leads to the log entry of a `now` key's change."""
+    return trail_prefix(cluster_of(key), key[:RESOURCE_BYTES]) + log_key
 
 
 def count_key(cluster: bytes, resource_number: bytes) -> bytes:

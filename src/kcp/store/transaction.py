@@ -144,13 +144,13 @@ class Group:
         self._staged[key] = new
         log_key = layout.pack_log_key(self.revision, index)
         self._log.append((log_key, layout.pack_log_entry(self._time_ms, key, old, new)))
-        self._trail.append((layout.trail_prefix(key) + log_key, b""))
+        self._trail.append((layout.trail_key(key, log_key), b""))
         if old is None or new is None:
             self._count(key, (old is None) - (new is None))
         self.events.append(Event(object_key, self.revision, old, new))
 
     def _count(self, key: bytes, change: int) -> None:
-        number, cluster = key[: layout.RESOURCE_BYTES], layout.trail_prefix(key)[layout.RESOURCE_BYTES : -1]
+        number, cluster = key[: layout.RESOURCE_BYTES], layout.cluster_of(key)
         for count_key in (layout.count_key(cluster, number), layout.count_key(b"", number)):
             self._counts[count_key] = self._counts.get(count_key, 0) + change
 

@@ -278,7 +278,7 @@ class View:
             return ()
         if scope.cluster is None:
             return self._whole_log(after)
-        return self._trail(number + scope.cluster.encode() + b"/", after)
+        return self._trail(layout.trail_prefix(scope.cluster.encode(), number), after)
 
     def _whole_log(self, after: int) -> Iterator[Pair]:
         with self.txn.cursor(self._env.log) as cursor:
