@@ -54,8 +54,9 @@ class Gate:
         self._reached.set()
         assert self._open.wait(60)
 
-    def wait_until_reached(self) -> None:
-        assert self._reached.wait(60)
+    async def wait_until_reached(self) -> None:
+        """Off the loop, which has a turn to end before the writer gets its jobs."""
+        assert await asyncio.to_thread(self._reached.wait, 60)
 
     def open(self) -> None:
         self._open.set()
@@ -79,10 +80,10 @@ class Harness:
         """How many write transactions LMDB has made, ever."""
         return int(self.engine.env._env.info()["last_txnid"])
 
-    def hold(self) -> Gate:
+    async def hold(self) -> Gate:
         gate = Gate()
         self.writer.submit(gate.run)
-        gate.wait_until_reached()
+        await gate.wait_until_reached()
         return gate
 
     def put(self, name: str, text: str = "x") -> asyncio.Future[Revision]:
@@ -112,7 +113,7 @@ async def open_writer(path: Path, group_jobs: int = 1024) -> AsyncIterator[Harne
 async def test_commits_that_wait_together_share_one_transaction(tmp_path: Path) -> None:
     async with open_writer(tmp_path) as harness:
         before = harness.transactions()
-        gate = harness.hold()
+        gate = await harness.hold()
         commits = [harness.put(f"n{number}") for number in range(100)]
         gate.open()
         assert await asyncio.gather(*commits) == list(range(1, 101))
@@ -122,7 +123,7 @@ async def test_commits_that_wait_together_share_one_transaction(tmp_path: Path) 
 
 async def test_a_group_takes_no_more_than_its_limit(tmp_path: Path) -> None:
     async with open_writer(tmp_path, group_jobs=30) as harness:
-        gate = harness.hold()
+        gate = await harness.hold()
         commits = [harness.put(f"n{number}") for number in range(100)]
         gate.open()
         await asyncio.gather(*commits)
@@ -138,7 +139,7 @@ async def test_a_commit_that_waits_for_no_other_is_not_kept_waiting(tmp_path: Pa
 
 async def test_a_group_is_delivered_before_any_of_it_settles(tmp_path: Path) -> None:
     async with open_writer(tmp_path, group_jobs=2) as harness:
-        gate = harness.hold()
+        gate = await harness.hold()
         commits = [harness.put(name) for name in "abcd"]
         gate.open()
         await asyncio.gather(*commits)
@@ -150,7 +151,7 @@ async def test_a_group_is_delivered_before_any_of_it_settles(tmp_path: Path) -> 
 
 async def test_commits_of_one_group_see_each_other(tmp_path: Path) -> None:
     async with open_writer(tmp_path) as harness:
-        gate = harness.hold()
+        gate = await harness.hold()
         submit = harness.writer.submit
         created = submit(lambda group: group.commit([Put(key("a"), value("1"), expect=ABSENT)]))
         again = submit(lambda group: group.commit([Put(key("a"), value("2"), expect=ABSENT)]))
@@ -235,7 +236,7 @@ def stage_and_raise_bug(group: Group) -> None:
 @pytest.mark.parametrize("place", [0, 2, 4], ids=["first", "between", "last"])
 async def test_a_job_with_a_bug_fails_alone(tmp_path: Path, bad_job: Callable[[Group], None], place: int) -> None:
     async with open_writer(tmp_path) as harness:
-        gate = harness.hold()
+        gate = await harness.hold()
         commits: list[asyncio.Future[Revision]] = []
         for number in range(5):
             if number == place:
@@ -264,7 +265,7 @@ async def test_a_refused_commit_costs_the_others_of_its_group_nothing(tmp_path: 
     async with open_writer(tmp_path) as harness:
         await harness.put("a")
         before = harness.transactions()
-        gate = harness.hold()
+        gate = await harness.hold()
         refused = harness.writer.submit(lambda group: group.commit([Put(key("a"), value(), expect=ABSENT)]))
         accepted = harness.put("b")
         gate.open()
@@ -358,7 +359,7 @@ async def test_a_cancelled_commit_still_happens(tmp_path: Path) -> None:
     async with await EmbeddedStore.open(tmp_path / "store") as store:
         gate = Gate()
         held = store._writer.submit(gate.run)
-        gate.wait_until_reached()
+        await gate.wait_until_reached()
         with store.watch(IN_ROOT, Revision(0)) as watcher:
             commit = asyncio.create_task(create(store, "a"))
             conflicting = asyncio.create_task(create(store, "a"))
@@ -379,7 +380,7 @@ async def test_a_caller_may_reuse_its_operations_once_it_was_cancelled(tmp_path:
     async with await EmbeddedStore.open(tmp_path / "store") as store:
         gate = Gate()
         held = store._writer.submit(gate.run)
-        gate.wait_until_reached()
+        await gate.wait_until_reached()
         operations = [Put(key("a"), value())]
         commit = asyncio.create_task(store.commit(operations))
         await asyncio.sleep(0)
@@ -410,7 +411,7 @@ async def test_a_commit_made_while_the_store_closes_is_refused(tmp_path: Path) -
     store = await EmbeddedStore.open(tmp_path / "store")
     gate = Gate()
     store._writer.submit(gate.run)
-    gate.wait_until_reached()
+    await gate.wait_until_reached()
     early = asyncio.create_task(create(store, "early"))
     await asyncio.sleep(0)
     closing = asyncio.create_task(store.aclose())
@@ -438,7 +439,7 @@ async def test_closing_twice_at_once_releases_the_files_for_both(tmp_path: Path)
     store = await EmbeddedStore.open(tmp_path / "store")
     gate = Gate()
     store._writer.submit(gate.run)
-    gate.wait_until_reached()
+    await gate.wait_until_reached()
     first = asyncio.create_task(store.aclose())
     await asyncio.sleep(0)
     second = asyncio.create_task(store.aclose())
@@ -454,7 +455,7 @@ async def test_a_close_that_was_cancelled_can_be_finished(tmp_path: Path) -> Non
     store = await EmbeddedStore.open(tmp_path / "store")
     gate = Gate()
     store._writer.submit(gate.run)
-    gate.wait_until_reached()
+    await gate.wait_until_reached()
     closing = asyncio.create_task(store.aclose())
     for _ in range(5):
         await asyncio.sleep(0)

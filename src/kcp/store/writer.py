@@ -16,6 +16,7 @@ import asyncio
 import queue
 import sys
 import threading
+from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kcp.store.environment import MapFull, translated
@@ -75,7 +76,10 @@ class Writer:
         with engine.view() as view:
             self._last_ms = view.last_time_ms()
         self._loop = asyncio.get_running_loop()
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._submitted: list[_Job] = []  # in this turn of the loop
+        self._jobs: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
+        self._waiting: deque[_Job] = deque()  # taken from the queue by the thread, but not in a group yet
+        self._is_ending = False
         self._closed = False
         sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL))
         self._thread = threading.Thread(target=self._work, name="kcp-store-writer", daemon=True)
@@ -86,13 +90,23 @@ class Writer:
         if self._closed:
             raise Closed
         settled: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put(_Job(run, settled, size))
+        if not self._submitted:
+            # What one turn of the loop submits goes over together. One by one, the thread would make a group, and an
+            # fsync, of the first, while all others wait for it.
+            self._loop.call_soon(self._hand_in)
+        self._submitted.append(_Job(run, settled, size))
         return settled
+
+    def _hand_in(self) -> None:
+        if self._submitted:
+            self._jobs.put(self._submitted)
+            self._submitted = []
 
     async def aclose(self) -> None:
         """Finish every job that was submitted."""
         if not self._closed:
             self._closed = True
+            self._hand_in()
             self._jobs.put(None)
         # Off the loop: the last groups still need it to grow the map and to settle.
         await asyncio.to_thread(self._thread.join)
@@ -115,21 +129,26 @@ class Writer:
                 self._hand_over(outcomes, group)
 
     def _take(self) -> list[_Job]:
-        """Wait for a job, then take all that are there. Empty when the writer is closed."""
+        """Wait for a job, then take all that are there, as far as a group goes. Empty when the writer is closed."""
+        self._receive(wait=not self._waiting)
         jobs: list[_Job] = []
         size = 0
-        job = self._jobs.get()
-        while job is not None:
-            jobs.append(job)
-            size += job.size
-            if len(jobs) == self._group_jobs or size >= _GROUP_BYTES:
-                return jobs
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                return jobs
-        self._jobs.put(None)  # closing: seen again when the jobs before it are done
+        while self._waiting and len(jobs) < self._group_jobs and size < _GROUP_BYTES:
+            jobs.append(self._waiting.popleft())
+            size += jobs[-1].size
         return jobs
+
+    def _receive(self, *, wait: bool) -> None:
+        while not self._is_ending:
+            try:
+                submitted = self._jobs.get(block=wait)
+            except queue.Empty:
+                return
+            if submitted is None:
+                self._is_ending = True
+            else:
+                self._waiting.extend(submitted)
+            wait = False
 
     def _write_singly(self, jobs: list[_Job]) -> None:
         for job in jobs:
