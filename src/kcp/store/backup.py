@@ -30,6 +30,7 @@ from kcp.store import layout
 from kcp.store.check import MAX_REVISION, find_flaw, is_mirror
 from kcp.store.environment import translated
 from kcp.store.errors import Damaged, InvalidCommit, NoSpace, StoreError, Unavailable
+from kcp.store.files import sync_directory
 from kcp.store.keys import MAX_TAIL_BYTES, ObjectKey, ResourceKey, Revision, decode_tail, encode_tail
 from kcp.store.limits import MAX_COMMIT_BYTES
 
@@ -95,15 +96,6 @@ def _appearing(path: Path) -> Iterator[IO[bytes]]:
             partial.unlink()
         raise
     sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    """Make sure that a name which a file was given in a directory survives a loss of power."""
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def _write_objects(

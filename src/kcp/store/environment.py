@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import mmap
 import os
 import resource
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 import lmdb
 import lmdb.verify
 
-from kcp.store.errors import Damaged, InUse, NoSpace, OutcomeUnknown, StoreError, Unavailable
+from kcp.store.errors import Damaged, NoSpace, OutcomeUnknown, StoreError, Unavailable
+from kcp.store.files import write_whole, writer_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +32,6 @@ _DATA: Final = "data.mdb"
 _LOCK_TABLE: Final = "lock.mdb"
 _MARKER: Final = "KCP-STORE"
 _MARKER_TEXT: Final = "This directory is a kcp store. Back it up with `kcp backup`, never by copying its files.\n"
-WRITER_LOCK: Final = "writer.lock"
 _SMALLEST_MAP: Final = 1 << 30
 _READERS: Final = 1022  # open read transactions, over all processes
 _LOCK_TABLE_BYTES: Final = 1 << 17  # more than that many readers need
@@ -66,7 +65,7 @@ class Environment:
         with translated(path), contextlib.ExitStack() as undo:
             if begin is not None:
                 path.mkdir(parents=True, exist_ok=True, mode=0o700)
-                undo.enter_context(_writer_lock(path))
+                undo.enter_context(writer_lock(path))
             is_new = _check_present(path, readonly=begin is None)
             if begin is not None:
                 _reserve_lock_table(path)
@@ -80,7 +79,7 @@ class Environment:
                 self._env.reader_check()  # frees the slots of readers that were killed
                 self._open_tables(begin)
                 if begin is not None:
-                    _write_marker(path)
+                    _mark(path)
                 undo_new.pop_all()
             self._undo = undo.pop_all()
 
@@ -241,7 +240,7 @@ def _reserve_lock_table(path: Path) -> None:
 
 def _remove_new(path: Path) -> None:
     """What a failed beginning leaves would later be taken for a torn store."""
-    for name in (_MARKER, _DATA, _LOCK_TABLE):
+    for name in (_MARKER, f"{_MARKER}.new", _DATA, _LOCK_TABLE):
         (path / name).unlink(missing_ok=True)
 
 
@@ -261,32 +260,6 @@ def _check_length(env: lmdb.Environment, path: Path) -> None:
         raise Damaged(f"{path / _DATA} is cut short: {found} bytes of {needed}. Restore a backup with `kcp restore`.")
 
 
-def _write_marker(path: Path) -> None:
-    marker = path / _MARKER
-    if marker.exists():
-        return
-    with open(marker, "w", encoding="utf-8") as file:
-        file.write(_MARKER_TEXT)
-        file.flush()
-        os.fsync(file.fileno())
-    directory = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-@contextlib.contextmanager
-def _writer_lock(path: Path) -> Iterator[None]:
-    """LMDB lets two processes take turns at writing; two servers would each miss the other's events."""
-    with open(path / WRITER_LOCK, "a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            owner = file.read().strip() or "unknown"
-            raise InUse(f"{path} is in use by process {owner}: stop it, or choose another directory") from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
+def _mark(path: Path) -> None:
+    if not (path / _MARKER).exists():
+        write_whole(path / _MARKER, _MARKER_TEXT)

@@ -8,10 +8,11 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from kcp.store.backup import open_backup, sync_directory
+from kcp.store.backup import open_backup
 from kcp.store.engine import Engine
 from kcp.store.environment import MapFull, translated
 from kcp.store.errors import InUse, NoSpace, StoreError
+from kcp.store.files import sync_directory
 from kcp.store.keys import Revision
 from kcp.store.transaction import Group
 

@@ -7,21 +7,18 @@ cannot be told from the next, so is every mirror that was not closed in good ord
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
 import shutil
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kcp.store.environment import WRITER_LOCK
-from kcp.store.errors import Compacted, InUse, TooLarge
+from kcp.store.errors import Compacted, TooLarge
+from kcp.store.files import WRITER_LOCK, write_whole, writer_lock
 from kcp.store.keys import ObjectKey, Revision, Scope
 from kcp.store.value import is_usable, stamp
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable
 
     from kcp.store.engine import Engine
     from kcp.store.etcd import messages
@@ -49,7 +46,7 @@ def is_mirror(path: Path) -> bool:
 
 def discard(path: Path) -> None:
     """Remove a mirror. Raises InUse while a process has it open."""
-    with _locked(path):
+    with writer_lock(path):
         # The marker last, so that what is left after a crash is still known for a mirror; the lock not at all, or two
         # processes could each hold one.
         for entry in sorted(path.iterdir(), key=lambda entry: entry.name == _MARKER):
@@ -67,37 +64,12 @@ def discard_if_torn(path: Path) -> None:
 
 
 def mark_in_use(path: Path) -> None:
-    _write_marker(path, _boot_id() or _IN_USE)
+    write_whole(path / _MARKER, _boot_id() or _IN_USE)
 
 
 def mark_clean(engine: Engine) -> None:
     engine.env.flush()
-    _write_marker(engine.env.path, _CLEAN)
-
-
-def _write_marker(path: Path, text: str) -> None:
-    """As a whole or not at all, and on the disk before anything that follows."""
-    unfinished = path / f"{_MARKER}.new"
-    with open(unfinished, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path / _MARKER)
-    directory = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with open(path / WRITER_LOCK, "a", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InUse(f"{path} is in use by another process: stop it, or choose another directory") from None
-        yield
+    write_whole(engine.env.path / _MARKER, _CLEAN)
 
 
 def _boot_id() -> str | None:
