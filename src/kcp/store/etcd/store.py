@@ -136,6 +136,7 @@ class EtcdStore(LocalStore):
 
     async def commit(self, operations: Sequence[Operation]) -> Revision:
         self._check_serving()
+        operations = tuple(operations)  # a conflict is explained by what was asked, whatever becomes of the list
         check_commit(operations)
         self._committing += 1
         try:
