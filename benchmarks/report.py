@@ -77,17 +77,21 @@ class Earlier(NamedTuple):
     of_machine: float | None
 
 
-_COLUMNS = ("", "result", "", "p50 ms", "p99 ms", "of machine", "goal", "")
+_COLUMNS = ("", "result", "", "p50 ms", "p99 ms", "of {peer}", "goal", "")
 _COMPARED = ("before", "change")
 
 
-def format_table(sections: Sequence[Section], earlier: Mapping[str, Earlier] | None = None) -> str:
+def format_table(
+    sections: Sequence[Section], earlier: Mapping[str, Earlier] | None = None, *, peer: str = "machine"
+) -> str:
     """The table in Markdown's shape: readable as it is, and in a report.
 
     With an earlier run, two more columns: its value, and how this run's ratio to the machine compares with its own
     (plainly the value's ratio, where nothing was measured of the machine). Over 1 is more, whether or not that is good.
+    `peer` names what stands in `machine` where that is another server.
     """
-    header = [*_COLUMNS[:-1], *(_COMPARED if earlier is not None else ()), _COLUMNS[-1]]
+    columns = [column.format(peer=peer) for column in _COLUMNS]
+    header = [*columns[:-1], *(_COMPARED if earlier is not None else ()), columns[-1]]
     lines = [header]
     for section in sections:
         lines.append([f"**{section.title}**", *[""] * (len(header) - 1)])

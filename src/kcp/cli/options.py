@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how a command's options are shown."""
 
 from __future__ import annotations
 
@@ -15,31 +15,76 @@ from kcp.store.etcd.options import EtcdOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+
+class Option(click.Option):
+    """An option that is shown under a heading."""
+
+    def __init__(self, *arguments: Any, heading: str = "Options", **settings: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__(*arguments, **settings)
+        self.heading = heading
+
+
+class Command(click.Command):
+    """A command whose help has its options under their headings, in the order in which they were declared."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(getattr(parameter, "heading", "Other"), []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def option(*names: str, heading: str, **settings: Any) -> Callable[..., Any]:  # noqa: ANN401 - click's
+    return click.option(*names, cls=Option, heading=heading, **settings)
+
+
+_STORE = "Store"
 _STORE_OPTIONS = (
-    click.option(
+    option(
         "--root-directory",
+        heading=_STORE,
         type=click.Path(file_okay=False, path_type=Path),
         default=Path(".kcp"),
         show_default=True,
         help="Where the server keeps its data.",
     ),
-    click.option(
+    option(
         "--etcd-servers",
+        heading=_STORE,
         metavar="URL,URL",
         help="Keep the data in this etcd, which several servers may share, instead of the root directory.",
     ),
-    click.option("--etcd-prefix", default="/kcp", show_default=True, help="What this installation's keys begin with."),
-    click.option("--etcd-cafile", metavar="FILE", default="", help="Authority that signed etcd's certificates."),
-    click.option("--etcd-certfile", metavar="FILE", default="", help="Client certificate for etcd."),
-    click.option("--etcd-keyfile", metavar="FILE", default="", help="Private key of the client certificate."),
+    option(
+        "--etcd-prefix",
+        heading=_STORE,
+        default="/kcp",
+        show_default=True,
+        help="What this installation's keys begin with.",
+    ),
+    option("--etcd-cafile", heading=_STORE, metavar="FILE", default="", help="Authority of etcd's certificates."),
+    option("--etcd-certfile", heading=_STORE, metavar="FILE", default="", help="Client certificate for etcd."),
+    option("--etcd-keyfile", heading=_STORE, metavar="FILE", default="", help="Key of the client certificate."),
 )
 
 
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say which store a command works on."""
-    for option in reversed(_STORE_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(_STORE_OPTIONS)(command)
+
+
+def with_options(options: tuple[Callable[..., Any], ...]) -> Callable[..., Callable[..., None]]:
+    """Add options to a command, shown in the order of the list."""
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        for declare in reversed(options):
+            command = declare(command)
+        return command
+
+    return add
 
 
 def make_server_options(
@@ -82,4 +127,6 @@ def shown_errors() -> Iterator[None]:
 
 
 def _plain(error: Any) -> str:  # noqa: ANN401 - any exception
-    return f"{error.filename}: {error.strerror}" if getattr(error, "filename", None) else str(error)
+    if getattr(error, "filename", None):
+        return f"{error.filename}: {error.strerror}"
+    return getattr(error, "strerror", None) or str(error)

@@ -50,6 +50,16 @@ def dumps(value: Any) -> bytes:  # noqa: ANN401
     return orjson.dumps(value)
 
 
+def dumps_pretty(value: Any) -> bytes:  # noqa: ANN401
+    """JSON for people: indented by two, with a line end."""
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n"
+
+
+def sort_keys(value: Any) -> Any:  # noqa: ANN401
+    """A copy with the keys of all objects in order, as Kubernetes writes YAML."""
+    return orjson.loads(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+
+
 def loads_yaml(text: Text, *, strict: bool = False) -> Any:  # noqa: ANN401
     """Read the first document of a YAML (or JSON) text as sigs.k8s.io/yaml does; None if there is none.
 

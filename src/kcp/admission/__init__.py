@@ -1,0 +1,1 @@
+"""What may be written: one chain of plugins, entered once per write. Knows nothing of HTTP."""

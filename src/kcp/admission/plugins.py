@@ -1,0 +1,56 @@
+"""The plugins that are on, in the one order in which they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kcp.admission.certificates import CertificateApproval, CertificateSigning, CertificateSubjectRestriction
+from kcp.admission.chain import Chain
+from kcp.admission.matching import Matcher
+from kcp.admission.namespace_lifecycle import NamespaceLifecycle
+from kcp.admission.policies import ValidatingAdmissionPolicy
+from kcp.admission.rbac_escalation import RBACEscalation
+from kcp.admission.resource_quota import ResourceQuota
+from kcp.admission.webhooks import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kcp.admission.configuration import Kinds
+    from kcp.admission.resource_quota import Charger
+    from kcp.admission.webhook_client import WebhookCaller
+    from kcp.auth.authorizer import Authorizer
+    from kcp.auth.reader import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """What plugins need of the rest of the server."""
+
+    reader: Reader
+    kinds: Kinds
+    authorizer: Authorizer
+    charger: Charger
+    webhook_caller: WebhookCaller
+    parse_organizations: Callable[[bytes], Sequence[str]]  # of a PEM certificate request; raises ValueError
+
+
+def make_chain(needs: Dependencies) -> Chain:
+    matcher = Matcher(needs.reader, needs.kinds)
+    configured = (needs.reader, needs.kinds, matcher, needs.authorizer.authorize)
+    return Chain(
+        (
+            NamespaceLifecycle(needs.reader),
+            CertificateApproval(needs.authorizer.authorize),
+            CertificateSigning(needs.authorizer.authorize),
+            CertificateSubjectRestriction(needs.parse_organizations),
+            MutatingAdmissionWebhook(*configured, needs.webhook_caller),
+            # Sees roles and bindings as the webhooks leave them.
+            RBACEscalation(needs.authorizer),
+            ValidatingAdmissionPolicy(*configured),
+            ValidatingAdmissionWebhook(*configured, needs.webhook_caller),
+            # Last, because what it counts must not be refused by anyone else afterwards.
+            ResourceQuota(needs.reader, needs.charger),
+        )
+    )

@@ -1,0 +1,112 @@
+"""Resources made of CustomResourceDefinitions."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final
+
+from kcp.apis.system_crds import system_crds
+from kcp.meta.gvk import GroupVersionKind, GroupVersionResource
+from kcp.patch.field_set import FieldSet
+from kcp.patch.merge_schema import MergeSchema
+from kcp.registry.resource import Resource, ScaleAccess, Subresource
+from kcp.registry.strategies.crd_versions import deprecation_warning, storage_version, storage_version_hash
+from kcp.registry.strategies.customresources import make_strategy
+from kcp.registry.tables import custom_convertor
+from kcp.store import ResourceKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kcp.meta.codec import Object
+    from kcp.registry.strategies.customresources import CustomResourceStrategy
+
+VERBS: Final = frozenset({"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"})
+_BELOW: Final = frozenset({"get", "patch", "update"})
+_SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
+_ESTABLISHED: Final = "Established"
+
+
+def compile_definition(crd: Object) -> dict[str, Resource]:
+    """What an established definition serves, by version; nothing if its names are not accepted."""
+    if not _is_established(crd):
+        return {}
+    return {version["name"]: _make(crd, version) for version in crd["spec"]["versions"] if version.get("served")}
+
+
+def _is_established(crd: Object) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == _ESTABLISHED and each["status"] == "True" for each in conditions)
+
+
+@cache
+def system_resources() -> Mapping[GroupVersionResource, Resource]:
+    """This project's own kinds."""
+    made = [_make(crd, version) for crd in system_crds() for version in crd["spec"]["versions"]]
+    return {resource.gvr: resource for resource in made}
+
+
+def _make(crd: Object, version: Object) -> Resource:
+    spec = crd["spec"]
+    group, name = spec["group"], version["name"]
+    names = (crd.get("status") or {}).get("acceptedNames") or spec["names"]
+    strategy = make_strategy(crd, name)
+    gvk = GroupVersionKind(group, name, names["kind"])
+    stored_as = storage_version(crd)
+    return Resource(
+        gvr=GroupVersionResource(group, name, names["plural"]),
+        gvk=gvk,
+        list_kind=names.get("listKind") or f"{names['kind']}List",
+        singular=names.get("singular") or names["kind"].lower(),
+        namespaced=spec["scope"] == "Namespaced",
+        verbs=VERBS,
+        key=ResourceKey(group, names["plural"]),
+        strategy=strategy,
+        decode=strategy.decode,
+        convertor=custom_convertor(version.get("additionalPrinterColumns") or []),
+        schema_of=_schema_of(strategy),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=_subresources(gvk, version, strategy),
+        reset_fields=_reset_fields(strategy),
+        from_storage=strategy.convert if needs_conversion(crd) else None,
+        to_storage=None if stored_as == name else _converter(group, stored_as),
+        custom=True,
+        storage_version_hash=storage_version_hash(crd),
+        deprecation=deprecation_warning(crd, name),
+    )
+
+
+def needs_conversion(crd: Object) -> bool:
+    """With one version, what is stored is what is served."""
+    return len(crd["spec"]["versions"]) > 1
+
+
+def _converter(group: str, version: str) -> Callable[[Object], Object]:
+    api_version = f"{group}/{version}"
+    return lambda obj: {**obj, "apiVersion": api_version}
+
+
+def _schema_of(strategy: CustomResourceStrategy) -> Callable[[], MergeSchema]:
+    @lru_cache(maxsize=1)
+    def build() -> MergeSchema:
+        return MergeSchema.from_openapi(strategy.schema, {}, custom=True)
+
+    return build
+
+
+def _reset_fields(strategy: object) -> FieldSet | None:
+    paths = getattr(strategy, "reset_fields", ())
+    return FieldSet.of(*paths) if paths else None
+
+
+def _subresources(gvk: GroupVersionKind, version: Object, strategy: CustomResourceStrategy) -> dict[str, Subresource]:
+    asked = version.get("subresources") or {}
+    found = {}
+    if asked.get("status") is not None:
+        rules = strategy.subresource("status")
+        found["status"] = Subresource("status", gvk, _BELOW, rules, _reset_fields(rules))
+    if asked.get("scale") is not None:
+        access = ScaleAccess(strategy.scale_of, strategy.apply_scale)
+        found["scale"] = Subresource("scale", _SCALE, _BELOW, scale=access)
+    return found

@@ -1,0 +1,214 @@
+"""update, and every kind of patch: read, change, check, commit, and again if someone else was faster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kcp.admission.attributes import Operation
+from kcp.meta import codec, errors, field
+from kcp.meta.gvk import GroupKind
+from kcp.patch.managed_fields import ignore_timestamps, update_managed_fields
+from kcp.registry.create import create
+from kcp.registry.errors import MODIFIED, translate
+from kcp.registry.metadata import validate_changed_object
+from kcp.registry.registry import key_of, read_object
+from kcp.registry.writing import (
+    ADMITTED_DUPLICATES,
+    METADATA,
+    SENT_DUPLICATES,
+    drop_duplicate_owners,
+    encode,
+    make_attributes,
+    raise_invalid,
+    stored_body,
+    strategy_for,
+)
+from kcp.store import Conflict, Delete, Put, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kcp.meta.codec import Object
+    from kcp.registry.registry import Registry
+    from kcp.registry.request import WriteRequest
+    from kcp.registry.resource import Resource
+    from kcp.registry.strategy import Strategy, WriteContext
+    from kcp.store import Record
+
+    # The object as it shall be, decoded and defaulted, of the one that is there (None: there is none).
+    Transform = Callable[[Object | None], Object]
+
+
+class Change(NamedTuple):
+    """How an update makes the new object."""
+
+    transform: Transform
+    may_create: bool = False
+    """Server-side apply, and kinds that PUT may create."""
+
+    consumes: bool = False
+    """The transform changes the object it is given."""
+
+    sets_managers: bool = False
+    """The transform wrote metadata.managedFields itself, as apply does."""
+
+    attempts: int = 0
+    """How often a lost race is run again; 0 is until it is won."""
+
+
+class Written(NamedTuple):
+    body: bytes
+    created: bool = False
+
+
+async def update(registry: Registry, resource: Resource, request: WriteRequest, change: Change) -> Written:
+    """Change one object. Raises NotFound, Conflict, Invalid and whatever the transform raises."""
+    key = key_of(resource, request.cluster, request.namespace, request.name)
+    attempt = 0
+    while True:
+        attempt += 1
+        record = registry.store.get(key)
+        if record is None:
+            return await _create_instead(registry, resource, request, change)
+        try:
+            return Written(await _update_once(registry, resource, request, change, record))
+        except Conflict:
+            if change.attempts and attempt >= change.attempts:
+                raise errors.Conflict(resource.group_resource, request.name, MODIFIED) from None
+
+
+async def _create_instead(registry: Registry, resource: Resource, request: WriteRequest, change: Change) -> Written:
+    if not change.may_create or request.subresource:
+        raise errors.NotFound(resource.group_resource, request.name)
+    obj = change.transform(None)
+    metadata = obj.setdefault("metadata", {})
+    if metadata.get("uid") and not change.sets_managers:
+        raise _uid_conflict(resource, request.name, metadata["uid"], "")
+    if metadata.get("resourceVersion"):
+        raise errors.Conflict(resource.group_resource, request.name, MODIFIED)
+    manager, request.manager = request.manager, "" if change.sets_managers else request.manager
+    try:
+        return Written(await create(registry, resource, request, obj), created=True)
+    finally:
+        request.manager = manager
+
+
+async def _update_once(
+    registry: Registry, resource: Resource, request: WriteRequest, change: Change, record: Record
+) -> bytes:
+    old = read_object(resource, record)
+    obj = change.transform(read_object(resource, record) if change.consumes else old)
+    strategy = strategy_for(resource, request.subresource)
+    _check_address(resource, request, obj)
+    _check_preconditions(resource, request, strategy, obj, old, is_replacement=not change.consumes)
+    drop_duplicate_owners(obj["metadata"], request.warnings, SENT_DUPLICATES)
+    attributes = make_attributes(resource, request, Operation.UPDATE, obj, old)
+    context = registry.context(request.cluster, request.user)
+    if request.manager and not change.sets_managers:
+        scope = resource.write_scope(request.subresource)
+        update_managed_fields(old, obj, scope, manager=request.manager, now=context.now)
+    await registry.chain.mutate(attributes)
+    obj = attributes.obj or obj
+    drop_duplicate_owners(obj["metadata"], request.warnings, ADMITTED_DUPLICATES)
+    _carry_over(obj["metadata"], old["metadata"])
+    strategy.prepare_for_update(obj, old, context)
+    _set_generation(strategy, obj, old)
+    _validate(resource, request, strategy, context, obj, old)
+    await registry.chain.validate(attributes)
+    return await _commit(registry, resource, request, record, obj, old)
+
+
+def _check_address(resource: Resource, request: WriteRequest, obj: Object) -> None:
+    metadata = obj.setdefault("metadata", {})
+    name = metadata.get("name", "")
+    if name and name != request.name:
+        raise errors.BadRequest(f"the name of the object ({name}) does not match the name on the URL ({request.name})")
+    metadata["name"] = request.name
+    if not resource.namespaced:
+        metadata.pop("namespace", None)
+        return
+    namespace = metadata.get("namespace", "")
+    if namespace and namespace != request.namespace:
+        raise errors.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    metadata["namespace"] = request.namespace
+
+
+def _check_preconditions(
+    resource: Resource, request: WriteRequest, strategy: Strategy, obj: Object, old: Object, *, is_replacement: bool
+) -> None:
+    metadata, before = obj["metadata"], old["metadata"]
+    uid = metadata.get("uid", "")
+    if is_replacement and uid and uid != before.get("uid"):
+        raise _uid_conflict(resource, request.name, uid, before.get("uid", ""))
+    version = metadata.get("resourceVersion", "")
+    if version in ("", "0"):
+        if not strategy.allow_unconditional_update:
+            path = METADATA.child("resourceVersion")
+            problem = field.invalid(path, 0, "must be specified for an update")
+            kind = GroupKind(*resource.group_resource)  # upstream takes the one for the other here
+            raise errors.Invalid(kind, request.name, [problem])
+        return
+    if not version.isascii() or not version.isdigit():
+        raise errors.StatusError(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    if version != before["resourceVersion"]:
+        raise errors.Conflict(resource.group_resource, request.name, MODIFIED)
+
+
+def _uid_conflict(resource: Resource, name: str, uid: str, found: str) -> errors.Conflict:
+    why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+    return errors.Conflict(resource.group_resource, name, why)
+
+
+def _carry_over(metadata: Object, before: Object) -> None:
+    """What no update changes, whatever it sends."""
+    for name in ("creationTimestamp", "deletionTimestamp"):
+        if name in before:
+            metadata[name] = before[name]
+    if "deletionGracePeriodSeconds" in before and metadata.get("deletionGracePeriodSeconds") is None:
+        metadata["deletionGracePeriodSeconds"] = before["deletionGracePeriodSeconds"]
+    if not metadata.get("uid"):
+        metadata["uid"] = before["uid"]
+    if "generation" in before:
+        metadata["generation"] = before["generation"]
+    else:
+        metadata.pop("generation", None)
+    metadata.pop("selfLink", None)
+    metadata["resourceVersion"] = before["resourceVersion"]
+
+
+def _set_generation(strategy: Strategy, obj: Object, old: Object) -> None:
+    if strategy.generation and strategy.spec_of(obj) != strategy.spec_of(old):
+        obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+def _validate(
+    resource: Resource, request: WriteRequest, strategy: Strategy, context: WriteContext, obj: Object, old: Object
+) -> None:
+    problems = validate_changed_object(strategy, obj, old, context, namespaced=resource.namespaced)
+    raise_invalid(resource, obj, problems)
+    request.warnings += strategy.warnings_on_update(obj, old, context)
+
+
+async def _commit(
+    registry: Registry, resource: Resource, request: WriteRequest, record: Record, obj: Object, old: Object
+) -> bytes:
+    """Write the change, unless there is none. An object that only waited for this change to be deleted is."""
+    ignore_timestamps(obj, old)
+    if obj == old:
+        return record.body if resource.from_storage is None else codec.dumps(obj)
+    value = encode(resource, obj)
+    operations: list[Any] = [Put(record.key, value, record.revision)]
+    if obj["metadata"].get("deletionTimestamp") and not resource.strategy.is_held(obj):
+        operations = [Delete(record.key, record.revision)]
+    if request.dry_run:
+        return codec.dumps(obj)
+    try:
+        revision = await registry.store.commit(operations)
+    except Conflict:
+        raise
+    except StoreError as error:
+        raise translate(error, resource.group_resource, request.name) from error
+    if resource.from_storage is not None:
+        obj["metadata"]["resourceVersion"] = str(revision)
+        return codec.dumps(obj)
+    return stored_body(value, revision)

@@ -1,0 +1,120 @@
+"""Errors of the engine in the words of cel-go, which are what Kubernetes' clients see."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STATUS: Final = re.compile(r"^[A-Z_]+: ")
+_TRAILER: Final = re.compile(r" \[[A-Z_]+\]$")
+_HEAD: Final = re.compile(r"^ERROR: <input>:(\d+):(\d+): (.*)$")
+_OVERLOAD: Final = re.compile(r"^found no matching overload for '([^']*)' applied to '\((.*)\)'$", re.DOTALL)
+_ALIAS: Final = re.compile(r"\bobject\.T\d+\b")
+_WORD: Final = re.compile(r"(?<![\w.])[A-Z]+(?![\w.])")
+_TYPES: Final = (("google.protobuf.Duration", "duration"), ("google.protobuf.Timestamp", "timestamp"))
+
+_COMPILE: Final = (
+    (
+        re.compile(r"^expression of type '(.*)' cannot be the operand of a select operation$"),
+        r"type '\1' does not support field selection",
+    ),
+    (re.compile(r"^undefined field '(.*)' not found in struct '.*'$"), r"undefined field '\1'"),
+    (re.compile(r"^reserved identifier: (.*)$"), r"Syntax error: reserved identifier: \1"),
+)
+
+_EVALUATE: Final = (
+    (re.compile(r'^Key not found in map : "(.*)"$', re.DOTALL), r"no such key: \1"),
+    (re.compile(r"^Key not found in map : (.*)$", re.DOTALL), r"no such key: \1"),
+    (re.compile(r"^divide by zero$"), "division by zero"),
+    (re.compile(r"^Index error: index=(-?\d+) size=\d+$"), r"index out of bounds: \1"),
+    (re.compile(r"^Index error: expected integer type, got (.*)$"), r"unsupported index type '\1' in list"),
+    (re.compile(r"^Applying SELECT to non-message type$"), "no such overload"),
+    (re.compile(r'^No value with name "(.*)" found in Activation$'), r"no such attribute(s): \1"),
+    (re.compile(r"^Type conversion error from '(.*)' to '(.*)'$"), r"type conversion error from '\1' to '\2'"),
+    (re.compile(r"^cannot convert string to (.*)$"), r"type conversion error from 'string' to '\1'"),
+    (
+        re.compile(r"^String to (Timestamp|Duration) conversion failed$"),
+        r"type conversion error from 'string' to 'google.protobuf.\1'",
+    ),
+    (re.compile(r"^(?:double|int64|uint64) out of int64 range$"), "integer overflow"),
+    (re.compile(r"^(?:double|int64) out of uint64 range$"), "unsigned integer overflow"),
+    (re.compile(r"^Iteration budget exceeded$"), "operation cancelled: actual cost limit exceeded"),
+)
+_NO_OVERLOAD: Final = re.compile(r"^No matching overloads found : (?:\((.*?)\)\.)?([^(]*)(?:\((.*)\))?$", re.DOTALL)
+_KINDS: Final = {
+    "int64": "int",
+    "uint64": "uint",
+    "timestamp": "google.protobuf.Timestamp",
+    "duration": "google.protobuf.Duration",
+}
+_OPERATORS: Final = ("_", "!", "-", "<", "@")
+
+
+def compile_message(text: str, expression: str, names: Mapping[str, str]) -> str:
+    """All complaints about an expression, each with its place. `names` are those of object types by the engine's."""
+    text = rename(_TRAILER.sub("", _STATUS.sub("", text)), names)
+    for ours, theirs in _TYPES:
+        text = text.replace(ours, theirs)
+    lines = expression.split("\n")
+    return "\n".join(_compile_line(line, lines) for line in text.split("\n"))
+
+
+def rename(text: str, names: Mapping[str, str]) -> str:
+    """Call object types by their own names again."""
+    return _ALIAS.sub(lambda alias: names.get(alias[0], alias[0]), text)
+
+
+def type_name(text: str, names: Mapping[str, str]) -> str:
+    """The engine's `MAP<STRING, LIST<DYN>>` as cel-go prints it: `map(string, list(dyn))`."""
+    plain = rename(text, names)
+    return _WORD.sub(lambda word: word[0].lower(), plain.replace("<", "(").replace(">", ")"))
+
+
+def _compile_line(line: str, source: list[str]) -> str:
+    head = _HEAD.match(line)
+    if head is None:
+        return line
+    row, column, complaint = int(head[1]), int(head[2]), head[3]
+    for pattern, replacement in _COMPILE:
+        complaint = pattern.sub(replacement, complaint)
+    overload = _OVERLOAD.match(complaint)
+    if overload is not None and _is_member_call(source[row - 1] if row <= len(source) else "", column, overload[1]):
+        target, _, rest = _first_type(overload[2])
+        complaint = f"found no matching overload for '{overload[1]}' applied to '{target}.({rest})'"
+    return f"ERROR: <input>:{row}:{column}: {complaint}"
+
+
+def _is_member_call(line: str, column: int, function: str) -> bool:
+    """The place is that of the opening parenthesis; before it stands the name, and before that a dot or not."""
+    before = line[: column - 1].rstrip()
+    return before.endswith(function) and before[: -len(function)].rstrip().endswith(".")
+
+
+def _first_type(types: str) -> tuple[str, str, str]:
+    """Cut `map(string, int), string` behind the first type."""
+    depth = 0
+    for index, char in enumerate(types):
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth:
+            return types[:index], ",", types[index + 1 :].lstrip()
+    return types, "", ""
+
+
+def evaluate_message(text: str) -> str:
+    """Why an evaluation failed."""
+    text = _TRAILER.sub("", _STATUS.sub("", text))
+    for pattern, replacement in _EVALUATE:
+        changed, count = pattern.subn(replacement, text)
+        if count:
+            return changed
+    overload = _NO_OVERLOAD.match(text)
+    if overload is None:
+        return text
+    target, function, arguments = overload[1], overload[2], overload[3]
+    if function.startswith(_OPERATORS) or arguments is None:
+        return "no such overload"
+    kinds = [kind for kind in ([target] if target else []) + arguments.split(", ") if kind]
+    return f"no such overload: {function}({', '.join(_KINDS.get(kind, kind) for kind in kinds)})"

@@ -1,0 +1,100 @@
+"""What a checked syntax tree tells about an expression, and the few changes it needs before it can run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kcp.schema.cel import bounded, descriptors, literals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Functions in Python cannot make optional values, so these run under another name that gives a value or a zero, and the
+# engine's own function makes the optional: overload -> name at run time.
+MAYBE: Final = {"format-validate": "@validate", "format-named": "@format.named"}
+_WRAP: Final = "optional.ofNonZeroValue"
+_WRAP_OVERLOAD: Final = "optional_ofNonZeroValue"
+
+Tree = Any  # messages of cel.expr, whose classes are made at run time
+
+
+class Prepared(NamedTuple):
+    serialized: bytes
+    complaints: list[str]
+    is_bounded: bool  # whether it calls functions with a budget
+    selected: frozenset[tuple[str, str]]  # (variable, field) of every selection of a field of a variable
+    identifiers: frozenset[str]
+
+
+def prepare(serialized: bytes, expression: str) -> Prepared:
+    """The tree as it can run, what is wrong with its literals, and what it mentions."""
+    tree = descriptors.read_tree(serialized)
+    references = {entry.key: entry.value for entry in tree.reference_map}
+    nodes = list(walk(tree.expr))
+    complaints = literals.check(tree, nodes, expression)
+    wrapped = [node for node in nodes if _maybe_of(node, references)]
+    renamed = [node for node in nodes if node.call_expr.function in bounded.RENAMED]
+    for node in renamed:
+        node.call_expr.function = bounded.RENAMED[node.call_expr.function]
+    next_id = max(node.id for node in nodes) + 1
+    for node in reversed(wrapped):  # inner ones first: an outer one is copied with what it holds
+        _wrap(tree, node, references[node.id], next_id)
+        next_id += 1
+    selected = {
+        (node.select_expr.operand.ident_expr.name, node.select_expr.field)
+        for node in nodes
+        if node.HasField("select_expr") and node.select_expr.operand.HasField("ident_expr")
+    }
+    identifiers = {node.ident_expr.name for node in nodes if node.HasField("ident_expr")}
+    identifiers |= {reference.name for reference in references.values() if reference.name}
+    runnable = descriptors.write_tree(tree) if wrapped or renamed else serialized
+    return Prepared(runnable, complaints, bool(renamed), frozenset(selected), frozenset(identifiers))
+
+
+def walk(root: Tree) -> Iterator[Tree]:
+    """Every expression in the tree, outer ones first."""
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += _children(node)
+
+
+def _children(node: Tree) -> list[Tree]:
+    if node.HasField("call_expr"):
+        call = node.call_expr
+        return [*([call.target] if call.HasField("target") else ()), *call.args]
+    if node.HasField("select_expr"):
+        return [node.select_expr.operand]
+    if node.HasField("list_expr"):
+        return list(node.list_expr.elements)
+    if node.HasField("struct_expr"):
+        entries = node.struct_expr.entries
+        return [child for entry in entries for child in (entry.map_key, entry.value)]
+    if node.HasField("comprehension_expr"):
+        loop = node.comprehension_expr
+        return [loop.iter_range, loop.accu_init, loop.loop_condition, loop.loop_step, loop.result]
+    return []
+
+
+def _maybe_of(node: Tree, references: dict[int, Tree]) -> str | None:
+    if not node.HasField("call_expr") or node.id not in references:
+        return None
+    return next((MAYBE[overload] for overload in references[node.id].overload_id if overload in MAYBE), None)
+
+
+def _wrap(tree: Tree, node: Tree, reference: Tree, new_id: int) -> None:
+    inner = type(node)()
+    inner.CopyFrom(node)
+    name = _maybe_of(node, {node.id: reference})
+    inner.call_expr.function = name
+    if name == MAYBE["format-named"]:
+        inner.call_expr.ClearField("target")
+    inner.id = new_id
+    entry = tree.reference_map.add(key=new_id)
+    entry.value.overload_id.append(name)
+    del reference.overload_id[:]
+    reference.overload_id.append(_WRAP_OVERLOAD)
+    node.ClearField("call_expr")
+    node.call_expr.function = _WRAP
+    node.call_expr.args.add().CopyFrom(inner)

@@ -1,0 +1,118 @@
+"""Names and instances of CustomResourceDefinitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kcp.reconcilers import custom_resource_definitions
+from kcp.store import ObjectKey, Put, ResourceKey, pack_object
+from tests.reconcilers.control_plane import CLUSTER, CRDS, LEASES, WIDGETS, ControlPlane, crd
+from tests.reconcilers.test_namespaces import conditions_of
+
+if TYPE_CHECKING:
+    from kcp.meta.codec import Object
+
+NAME = "widgets.example.io"
+
+
+async def establish(plane: ControlPlane) -> None:
+    plane.start(custom_resource_definitions.new(plane.registry))
+    await plane.create(CRDS, NAME, **crd())
+    await plane.settle()
+
+
+async def test_a_new_definition_is_established(plane: ControlPlane) -> None:
+    await establish(plane)
+    found = plane.get(CRDS, NAME)
+    assert conditions_of(found) == {
+        "NamesAccepted": ("True", "NoConflicts", "no conflicts found"),
+        "Established": ("True", "InitialNamesAccepted", "the initial names have been accepted"),
+    }
+    assert plane.registry.catalogue.find(CLUSTER, WIDGETS) is not None
+    revision = plane.store.revision
+    await plane.stop()
+    plane.start(custom_resource_definitions.new(plane.registry))
+    await plane.settle()
+    assert plane.get(CRDS, NAME) == found
+    assert plane.store.revision <= revision + 1, "nothing but a checkpoint"
+
+
+async def test_a_name_that_is_freed_goes_to_whoever_waits(plane: ControlPlane) -> None:
+    await establish(plane)
+    await plane.create(CRDS, "gadgets.example.io", **crd("gadgets", "Widget"))
+    await plane.create(CRDS, "gizmos.other.io", **crd("gizmos", "Widget", "other.io"))
+    await plane.settle()
+    assert conditions_of(plane.get(CRDS, "gadgets.example.io"))["NamesAccepted"][:2] == ("False", "ListKindConflict")
+    assert conditions_of(plane.get(CRDS, "gizmos.other.io"))["NamesAccepted"][0] == "True"
+    await plane.delete(CRDS, NAME)
+    await plane.settle()
+    assert plane.get(CRDS, NAME) is None
+    assert conditions_of(plane.get(CRDS, "gadgets.example.io"))["Established"][0] == "True"
+
+
+async def test_instances_go_before_their_definition(plane: ControlPlane) -> None:
+    await establish(plane)
+    await plane.create_namespace("team")
+    for name in "ab":
+        await plane.create(WIDGETS, name, "default")
+    await plane.create(WIDGETS, "held", "team", metadata={"finalizers": ["example.io/wait"]})
+    await plane.delete(CRDS, NAME)
+    await plane.settle()
+    assert plane.names(WIDGETS) == ["held"]
+    assert conditions_of(plane.get(CRDS, NAME))["Terminating"] == (
+        "True",
+        "InstanceDeletionInProgress",
+        "CustomResource deletion is in progress",
+    )
+    await plane.release(WIDGETS, "held", "team")
+    await plane.settle()
+    assert plane.get(CRDS, NAME) is None
+
+
+async def test_one_that_was_never_established_goes_at_once(plane: ControlPlane) -> None:
+    await establish(plane)
+    await plane.create(CRDS, "gadgets.example.io", **crd("gadgets", "Widget"))
+    await plane.settle()
+    await plane.delete(CRDS, "gadgets.example.io")
+    await plane.settle()
+    assert plane.names(CRDS) == [NAME]
+
+
+async def test_another_finalizer_keeps_the_definition(plane: ControlPlane) -> None:
+    plane.start(custom_resource_definitions.new(plane.registry))
+    await plane.create(CRDS, NAME, metadata={"finalizers": ["example.io/wait"]}, **crd())
+    await plane.settle()
+    await plane.delete(CRDS, NAME)
+    await plane.settle()
+    found = plane.get(CRDS, NAME)
+    assert found is not None
+    assert found["metadata"]["finalizers"] == ["example.io/wait"]
+    assert conditions_of(found)["Terminating"] == ("False", "InstanceDeletionCompleted", "removed all instances")
+
+
+async def test_instances_left_behind_are_removed(plane: ControlPlane) -> None:
+    await establish(plane)
+    await plane.stop()
+    await plane.delete(CRDS, NAME)
+
+    def finish(found: Object) -> None:
+        del found["metadata"]["finalizers"]
+
+    await plane.update(CRDS, NAME, "", finish)
+    key = ObjectKey(ResourceKey("example.io", "widgets"), CLUSTER, "default", "left")
+    await plane.store.commit([Put(key, pack_object({"metadata": {"name": "left"}}))])
+    plane.start(custom_resource_definitions.new(plane.registry))
+    await plane.settle()
+    assert plane.get(CRDS, NAME) is None
+    assert plane.store.get(key) is None
+
+
+async def test_built_in_kinds_are_no_leftovers(plane: ControlPlane) -> None:
+    plane.start(custom_resource_definitions.new(plane.registry))
+    await plane.create(LEASES, "kept", "default")
+    await plane.create(LEASES, "held", "default", metadata={"finalizers": ["example.io/wait"]})
+    await plane.delete(LEASES, "held", "default")
+    await plane.settle()
+    await plane.release(LEASES, "held", "default")
+    await plane.settle()
+    assert plane.names(LEASES) == ["kept"]
