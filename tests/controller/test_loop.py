@@ -57,6 +57,7 @@ class Bench:
         controller: Controller[str] = Controller("test", lambda name: self.reconcile(name), workers=1, **fields)
         self.loop = Loop(controller, self.feed, self.clock, options=options, observer=self)
         self.stopping = asyncio.Event()
+        self.start_revision = self.store.revision
         self._task = asyncio.create_task(self.loop.run(self.stopping))
         return self.loop
 
@@ -86,9 +87,8 @@ class Bench:
         await self.settle()
 
     async def wait_for_checkpoint(self) -> int:
-        while not (found := self.store.get(ObjectKey(CHECKPOINTS, "system:admin", "", "test"))):
-            await asyncio.sleep(0)
-        return int(found.revision)
+        with self.store.watch(Scope(CHECKPOINTS), self.start_revision) as watcher:
+            return (await watcher.next()).revision
 
 
 def name_of(change: Change) -> Iterable[str]:
@@ -146,9 +146,7 @@ async def test_failures_are_retried_and_told_once_each(bench: Bench, caplog: pyt
         for delay in (0.005, 0.01, 0.02):
             await bench.settle()
             await bench.clock.wait_for_sleepers(2)
-            bench.clock.advance(delay)
-            await asyncio.sleep(0)
-    await bench.settle()
+            await bench.pass_time(delay)
     assert bench.seen == ["a"] * 4
     assert [record.message for record in caplog.records] == [
         "test: a: RuntimeError: broken, again in 0.01 s",

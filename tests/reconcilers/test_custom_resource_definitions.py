@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from kcp.admission.attributes import Operation
+from kcp.admission.chain import Plugin
+from kcp.controller.controller import DONE
+from kcp.controller.keys import ClusterKey
+from kcp.meta import errors, wellknown
+from kcp.meta.fake_clock import FakeClock
 from kcp.reconcilers import custom_resource_definitions
-from kcp.store import ObjectKey, Put, ResourceKey, pack_object
+from kcp.store import EmbeddedStore, ObjectKey, Put, ResourceKey, pack_object
 from tests.reconcilers.control_plane import CLUSTER, CRDS, LEASES, WIDGETS, ControlPlane, crd
 from tests.reconcilers.test_namespaces import conditions_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from kcp.admission.attributes import Attributes
     from kcp.meta.codec import Object
+    from kcp.registry.sweep import Remaining
 
 NAME = "widgets.example.io"
 
@@ -116,3 +129,74 @@ async def test_built_in_kinds_are_no_leftovers(plane: ControlPlane) -> None:
     await plane.release(LEASES, "held", "default")
     await plane.settle()
     assert plane.names(LEASES) == ["kept"]
+
+
+class Refusal(Plugin):
+    """Refuses deletions of widgets until told otherwise."""
+
+    name = "Refusal"
+    operations = frozenset((Operation.DELETE,))
+    is_open = False
+
+    async def validate(self, a: Attributes) -> None:
+        if a.gvr == WIDGETS and not self.is_open:
+            raise errors.Forbidden(a.gvr.group_resource, a.name, "not now")
+
+
+async def test_instances_that_admission_keeps_are_tried_again(tmp_path: Path) -> None:
+    refusal = Refusal()
+    async with await EmbeddedStore.open(tmp_path / "refusing") as store:
+        plane = ControlPlane(store, FakeClock(), refusal)
+        await plane.create_namespace("default")
+        await establish(plane)
+        await plane.create(WIDGETS, "w", "default")
+        await plane.delete(CRDS, NAME)
+        await plane.settle()
+        assert conditions_of(plane.get(CRDS, NAME))["Terminating"] == (
+            "True",
+            "InstanceDeletionFailed",
+            'could not issue all deletes: widgets.example.io "w" is forbidden: not now',
+        )
+        refusal.is_open = True
+        await plane.pass_time(60)
+        assert plane.get(CRDS, NAME) is None
+        await plane.stop()
+
+
+@pytest.mark.parametrize("new_uid", [False, True], ids=["gone", "another one"])
+async def test_a_definition_that_goes_meanwhile_is_no_failure(new_uid: bool) -> None:
+    definition: Object = {
+        "metadata": {
+            "name": NAME,
+            "deletionTimestamp": "2025-01-01T00:00:00Z",
+            "finalizers": [wellknown.FINALIZER_CUSTOM_RESOURCES],
+        },
+        "spec": {"group": "example.io"},
+    }
+
+    async def update(key: ClusterKey, mutate: Callable[[Object], None]) -> Object:
+        if not new_uid:
+            raise errors.NotFound(CRDS.group_resource, key.name)
+        other: Object = {"metadata": {"name": NAME}}
+        mutate(other)
+        return other
+
+    async def delete(key: ClusterKey) -> Remaining:
+        raise AssertionError("not reached")
+
+    deps = custom_resource_definitions.Deps(
+        now=FakeClock().now,
+        get=lambda key: definition,
+        list_group=lambda cluster, group: [],
+        update_status=update,
+        is_served=lambda key: True,
+        count_instances=lambda key: 0,
+        delete_instances=delete,
+    )
+    assert await custom_resource_definitions.reconcile(ClusterKey("root", NAME), deps) == DONE
+
+
+def test_keys_of_removed_definitions_differ_from_others() -> None:
+    gone = custom_resource_definitions.GoneKey("root", NAME)
+    assert len({gone, ClusterKey("root", NAME)}) == 2
+    assert str(gone) == f"root|{NAME}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kcp.controller.controller import DONE
+from kcp.meta import errors
 from kcp.reconcilers import custom_resource_definitions, garbage_collector
+from kcp.registry.owners import OwnerIndex
 from kcp.store import ObjectKey, ResourceKey
 from tests.reconcilers.control_plane import (
     CLUSTER,
@@ -331,3 +334,93 @@ async def test_namespaces_may_own(collected: ControlPlane) -> None:
     await collected.settle()
     assert collected.names(CONFIGMAPS) == ["child"]
     assert collected.names(SECRETS) == []
+
+
+# -- races, which a real store makes rarely -----------------------------------
+
+
+def make_item(name: str = "x", **metadata: Any) -> garbage_collector.Item:  # noqa: ANN401 - metadata is any JSON
+    key = ObjectKey(ResourceKey("", "configmaps"), CLUSTER, "default", name)
+    return garbage_collector.Item(key, {"metadata": {"name": name, "uid": f"uid-{name}", **metadata}})
+
+
+def make_deps(**functions: Any) -> garbage_collector.Deps:  # noqa: ANN401 - functions of all kinds
+    def unexpected(*args: object) -> Any:  # noqa: ANN401
+        raise AssertionError(f"unexpected: {args}")
+
+    async def sync() -> None:
+        pass
+
+    fields = dict.fromkeys(garbage_collector.Deps.__dataclass_fields__, unexpected)
+    return garbage_collector.Deps(**{**fields, "sync": sync, **functions})
+
+
+async def test_uids_are_not_forgotten_when_the_search_fails() -> None:
+    async def fail(cluster: str, uids: frozenset[str]) -> list[garbage_collector.Item]:
+        raise RuntimeError("broken")
+
+    memory = garbage_collector.Memory(deleted={CLUSTER: {"u"}})
+    deps = make_deps(find_dependents=fail)
+    with pytest.raises(RuntimeError):
+        await garbage_collector.reconcile(garbage_collector.DeletedIn(CLUSTER), deps, memory)
+    assert memory.deleted == {CLUSTER: {"u"}}
+    assert await garbage_collector.reconcile(garbage_collector.DeletedIn("other"), deps, memory) == DONE
+
+
+async def test_an_object_that_goes_meanwhile_is_no_failure() -> None:
+    item = make_item(deletionTimestamp="2025-01-01T00:00:00Z", finalizers=["foregroundDeletion"])
+
+    async def none(cluster: str, uids: frozenset[str]) -> list[garbage_collector.Item]:
+        return []
+
+    async def gone(item: garbage_collector.Item, mutate: object) -> None:
+        raise errors.NotFound(CONFIGMAPS.group_resource, "x")
+
+    deps = make_deps(read=lambda key: item, find_dependents=none, update=gone)
+    assert await garbage_collector.reconcile(item.key, deps, garbage_collector.Memory()) == DONE
+
+
+async def test_fresh_reads_decide() -> None:
+    """On a replica that lags behind, an owner may seem absent, and so may its dependent's end."""
+    item = make_item("child", ownerReferences=[{"uid": "uid-owner", "name": "owner"}])
+    owner = make_item("owner")
+    reads: dict[str, list[garbage_collector.Item | None]] = {"child": [item, item], "owner": [None, owner]}
+    deps = make_deps(
+        read=lambda key: reads[key.name].pop(0), owner_key=lambda key, reference: key._replace(name=reference["name"])
+    )
+    assert await garbage_collector.reconcile(item.key, deps, garbage_collector.Memory()) == DONE
+    reads.update(child=[item, None], owner=[None])
+    assert await garbage_collector.reconcile(item.key, deps, garbage_collector.Memory()) == DONE
+
+
+def test_keys_of_different_kinds_differ() -> None:
+    assert len({garbage_collector.DeletedIn("c"), garbage_collector.KindsOf("c")}) == 2
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "expected"),
+    [([], "Background"), (["orphan"], "Orphan"), (["foregroundDeletion", "x"], "Foreground")],
+    ids=["none", "orphan", "foreground"],
+)
+async def test_finalizers_set_beforehand_choose_the_policy(finalizers: list[str], expected: str) -> None:
+    policies: list[str] = []
+
+    async def delete(item: garbage_collector.Item, policy: str) -> None:
+        policies.append(policy)
+
+    item = make_item("child", ownerReferences=[{"uid": "u", "name": "owner"}], finalizers=finalizers)
+    deps = make_deps(
+        read=lambda key: item if key.name == "child" else None,
+        owner_key=lambda key, reference: key._replace(name=reference["name"]),
+        delete=delete,
+    )
+    await garbage_collector.reconcile(item.key, deps, garbage_collector.Memory())
+    assert policies == [expected]
+
+
+async def test_references_to_an_object_of_the_same_name_are_kept(plane: ControlPlane) -> None:
+    index = OwnerIndex(plane.store)
+    deps = garbage_collector.make_deps(plane.registry, index)
+    await make(plane, "x")
+    with pytest.raises(errors.NotFound):
+        await deps.update(make_item("x"), lambda obj: None)

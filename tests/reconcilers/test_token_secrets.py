@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kcp.controller.controller import DONE
+from kcp.meta import errors
 from kcp.reconcilers import token_secrets
 from tests.reconcilers.control_plane import SECRETS, SERVICE_ACCOUNTS, ControlPlane
 
@@ -118,3 +120,43 @@ async def test_other_secrets_are_left_alone(tokens: ControlPlane) -> None:
     await tokens.settle()
     assert data_of(tokens, "plain") == {"x": "x"}
     assert tokens.names(SECRETS) == ["decoy", "plain"]
+
+
+async def test_a_secret_or_account_that_goes_meanwhile_is_no_failure() -> None:
+    key = token_secrets.SecretKey("root", "default", "token", "builder")
+    secret: Object = {
+        "type": TYPE,
+        "metadata": {"name": "token", "annotations": {token_secrets.ACCOUNT_NAME: "builder"}},
+    }
+    account: Object = {"metadata": {"name": "builder", "uid": "u"}, "secrets": [{"name": "token"}]}
+    found: dict[str, Object | None] = {"secret": secret}
+
+    async def gone(key: object, mutate: object) -> Object:
+        raise errors.NotFound(SECRETS.group_resource, "token")
+
+    async def unexpected(key: object, uid: str) -> bool:
+        raise AssertionError("not reached")
+
+    deps = token_secrets.Deps(
+        get_account=lambda key: account,
+        get_secret=lambda key: found["secret"],
+        list_secrets=lambda cluster, namespace: [],
+        update_secret=gone,
+        update_account=gone,
+        delete_secret=unexpected,
+        sign=sign,
+        root_ca=b"",
+    )
+    assert await token_secrets.reconcile(key, deps) == DONE
+    found["secret"] = None
+    assert await token_secrets.reconcile(key, deps) == DONE
+    found["secret"] = {"type": "Opaque", "metadata": {"name": "token"}}
+    assert await token_secrets.reconcile(key, deps) == DONE
+
+
+async def test_without_an_authority_none_is_written(plane: ControlPlane) -> None:
+    plane.start(token_secrets.new(plane.registry, sign, b""))
+    await plane.create(SERVICE_ACCOUNTS, "builder", "default")
+    await make_secret(plane)
+    await plane.settle()
+    assert sorted(data_of(plane)) == ["namespace", "token"]

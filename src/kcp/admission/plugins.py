@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kcp.admission.certificates import CertificateApproval, CertificateSigning, CertificateSubjectRestriction
-from kcp.admission.chain import Chain
-from kcp.admission.matching import Matcher
+from kcp.admission.chain import Chain, Plugin
+from kcp.admission.deferred import Deferred
 from kcp.admission.namespace_lifecycle import NamespaceLifecycle
-from kcp.admission.policies import ValidatingAdmissionPolicy
 from kcp.admission.rbac_escalation import RBACEscalation
 from kcp.admission.resource_quota import ResourceQuota
-from kcp.admission.webhooks import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from kcp.admission.webhook_client import WebhookCaller
     from kcp.auth.authorizer import Authorizer
     from kcp.auth.reader import Reader
+
+_GROUP: Final = "admissionregistration.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +37,36 @@ class Dependencies:
 
 
 def make_chain(needs: Dependencies) -> Chain:
-    matcher = Matcher(needs.reader, needs.kinds)
-    configured = (needs.reader, needs.kinds, matcher, needs.authorizer.authorize)
     return Chain(
         (
             NamespaceLifecycle(needs.reader),
             CertificateApproval(needs.authorizer.authorize),
             CertificateSigning(needs.authorizer.authorize),
             CertificateSubjectRestriction(needs.parse_organizations),
-            MutatingAdmissionWebhook(*configured, needs.webhook_caller),
+            _defer("MutatingAdmissionWebhook", needs, "mutatingwebhookconfigurations"),
             # Sees roles and bindings as the webhooks leave them.
             RBACEscalation(needs.authorizer),
-            ValidatingAdmissionPolicy(*configured),
-            ValidatingAdmissionWebhook(*configured, needs.webhook_caller),
+            _defer("ValidatingAdmissionPolicy", needs, "validatingadmissionpolicybindings"),
+            _defer("ValidatingAdmissionWebhook", needs, "validatingwebhookconfigurations"),
             # Last, because what it counts must not be refused by anyone else afterwards.
             ResourceQuota(needs.reader, needs.charger),
         )
     )
+
+
+def _defer(name: str, needs: Dependencies, resource: str) -> Deferred:
+    """A plugin that has nothing to do where there is no such object: policies count only where they are bound."""
+
+    def load() -> Plugin:
+        from kcp.admission.matching import Matcher
+        from kcp.admission.policies import ValidatingAdmissionPolicy
+        from kcp.admission.webhooks import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
+
+        matcher = Matcher(needs.reader, needs.kinds)
+        configured = (needs.reader, needs.kinds, matcher, needs.authorizer.authorize)
+        if name == ValidatingAdmissionPolicy.name:
+            return ValidatingAdmissionPolicy(*configured)
+        make = {plugin.name: plugin for plugin in (MutatingAdmissionWebhook, ValidatingAdmissionWebhook)}[name]
+        return make(*configured, needs.webhook_caller)
+
+    return Deferred(name, needs.reader, (_GROUP, resource), load)

@@ -7,12 +7,10 @@ import ssl
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-import aiohttp
-
 from kcp.meta.gotext import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import aiohttp
 
 _MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, */*", "User-Agent": "kcp-admission"}
@@ -37,15 +35,12 @@ class WebhookClient:
 
     def __init__(self, concurrency: int = 256, per_host: int = 32) -> None:
         self._slots = asyncio.Semaphore(concurrency)
-        self._make: Callable[[], aiohttp.ClientSession] = lambda: aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=concurrency, limit_per_host=per_host, ttl_dns_cache=30),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=True,
-            headers=_HEADERS,
-        )
+        self._concurrency, self._per_host = concurrency, per_host
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, url: str, body: bytes, *, ca_bundle: bytes, timeout: float) -> bytes:
+        import aiohttp
+
         try:
             context = _context(ca_bundle)
         except ssl.SSLError as error:
@@ -60,7 +55,7 @@ class WebhookClient:
 
     async def _post(self, url: str, body: bytes, context: ssl.SSLContext) -> bytes:
         if self._session is None:
-            self._session = self._make()
+            self._session = self._open()
         async with self._session.post(url, data=body, ssl=context, allow_redirects=False) as response:
             answer = await response.content.read(_MAX_ANSWER_BYTES)
             if not response.content.at_eof():
@@ -68,6 +63,16 @@ class WebhookClient:
             if response.status != 200:
                 raise CallFailed(_refused(response.status, answer))
             return answer
+
+    def _open(self) -> aiohttp.ClientSession:
+        import aiohttp  # takes a while, and few installations have webhooks
+
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._concurrency, limit_per_host=self._per_host, ttl_dns_cache=30),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=True,
+            headers=_HEADERS,
+        )
 
     async def aclose(self) -> None:
         session, self._session = self._session, None
@@ -87,6 +92,8 @@ def _context(ca_bundle: bytes) -> ssl.SSLContext:
 
 
 def _explain(error: aiohttp.ClientError) -> str:
+    import aiohttp
+
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"tls: failed to verify certificate: x509: {_explain_certificate(error.certificate_error)}"
     if isinstance(error, aiohttp.ClientConnectorDNSError):

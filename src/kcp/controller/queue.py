@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 BASE_DELAY: Final = 0.005
 MAX_DELAY: Final = 1000.0  # as client-go: a bit over a quarter of an hour
+_RESOLUTION: Final = 1e-6  # seconds; what sums of delays may differ by is no reason to sleep again
 _END: Final = object()
 
 
@@ -161,7 +162,7 @@ class WorkQueue:
             when, _, key = self._heap[0]
             delayed = self._delayed.get(key)
             if delayed is not None and delayed[0] == when:
-                if when > now:
+                if when - now > _RESOLUTION:
                     return when - now
                 del self._delayed[key]
                 self.add(key, delayed[1])

@@ -86,14 +86,15 @@ def check_custom_type(obj: Any, gvk: GroupVersionKind, data: bytes) -> Object:  
     """As `check_type`, for custom resources: a wrong kind is left to validation."""
     if not isinstance(obj, dict):
         raise unrecognized(gvk.kind, not_an_object(obj), data)
-    given = obj.get("apiVersion")
-    if given and given != gvk.api_version:
+    given = obj.get("apiVersion") or ""
+    if obj.get("kind") and given != gvk.api_version:
         raise errors.BadRequest(
             f"the API version in the data ({given}) does not match the expected API version ({gvk.api_version})"
         )
     if not obj.get("kind"):
-        obj["kind"] = gvk.kind
-    obj["apiVersion"] = gvk.api_version
+        intro = f"the object provided is unrecognized (must be of type {gvk.kind})"
+        text = data.decode("utf-8", "replace")
+        raise errors.BadRequest(f"{intro}: Object 'Kind' is missing in '{text}' ({_summary(data)})")
     return obj
 
 

@@ -61,7 +61,9 @@ class WriteOptions:
         self.field_validation = ""
         self.force: bool | None = None
         manager = ""
-        self.shown: Object = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+        # To admission a patch is an update.
+        shown = "UpdateOptions" if kind == "PatchOptions" else kind
+        self.shown: Object = {"kind": shown, "apiVersion": "meta.k8s.io/v1"}
         if request.query_string or kind == "PatchOptions":
             manager = request.parameter("fieldManager")
             self.field_validation = request.parameter("fieldValidation")

@@ -119,4 +119,6 @@ class Reviews:
     def _track(self, obj: Object, gvk: GroupVersionKind, manager: str, subresource: str) -> None:
         obj.setdefault("metadata", {})
         scope = WriteScope(gvk, merge_schema(gvk), subresource=subresource)
-        update_managed_fields(None, obj, scope, manager=manager, now=self._registry.clock.now())
+        # What Go has before a client says anything: fields that are written even when they are empty are there.
+        nothing = typed_for(gvk).decode({})
+        update_managed_fields(nothing, obj, scope, manager=manager, now=self._registry.clock.now())

@@ -51,7 +51,8 @@ async def scale_object(registry: Registry, resource: Resource, request: Request,
 
     write = write_request(request, options)
     write.subresource = ""
-    written = await update(registry, resource, write, Change(transform, attempts=patches.ATTEMPTS if is_patch else 0))
+    change = Change(transform, tracked_as="scale", attempts=patches.ATTEMPTS if is_patch else 0)
+    written = await update(registry, resource, write, change)
     return json_response(200, access.read(codec.loads(written.body)))
 
 

@@ -18,9 +18,9 @@ from kcp.controller.keys import ClusterKey
 from kcp.meta import errors
 from kcp.meta.gvk import GroupVersionResource, parse_group_resource
 from kcp.meta.wellknown import FINALIZER_CUSTOM_RESOURCES
-from kcp.registry.changes import ResourceKey, is_released
-from kcp.registry.stored import count_stored, find_stored
-from kcp.registry.strategies.crd_names import ESTABLISHED, TERMINATING, is_condition_true, set_condition
+from kcp.registry.changes import DELETING, ResourceKey, is_released
+from kcp.registry.stored import count_stored, find_stored, list_definitions
+from kcp.registry.strategies.crd_names import ESTABLISHED, NAMES_ACCEPTED, TERMINATING, is_condition_true, set_condition
 from kcp.registry.strategies.customresourcedefinitions import naming_conditions
 from kcp.registry.sweep import delete_many
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 NAME: Final = "custom-resource-definitions"
 MANAGER: Final = "kube-apiserver"  # as in Kubernetes, whose server does this itself
 CRDS: Final = GroupVersionResource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+_FAILED: Final = "InstanceDeletionFailed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,9 @@ class GoneKey:
 class Deps:
     now: Callable[[], datetime]
     get: Callable[[ClusterKey], Object | None]
-    list: Callable[[str], list[Object]]
+    list_group: Callable[[str, str], list[Object]]
+    """The definitions of an API group in a logical cluster."""
+
     update_status: Callable[[ClusterKey, Callable[[Object], None]], Awaitable[Object]]
     is_served: Callable[[ClusterKey], bool]
     """Whether there is such a resource, be it by a definition or built in."""
@@ -79,36 +82,41 @@ async def reconcile(key: ClusterKey | GoneKey, deps: Deps) -> Outcome:
 
 
 async def reconcile_names(key: ClusterKey, crd: Object, deps: Deps) -> Outcome:
-    others = _list_group(key, crd, deps)
-    if (crd.get("status") or {}) == naming_conditions(crd, others, deps.now()):
+    status = naming_conditions(crd, deps.list_group(key.cluster, crd["spec"]["group"]), deps.now())
+    if (crd.get("status") or {}) == status:
         return DONE
+    version = crd["metadata"]["resourceVersion"]
 
     def mutate(found: Object) -> None:
-        if not found["metadata"].get("deletionTimestamp"):
-            found["status"] = naming_conditions(found, _list_group(key, found, deps), deps.now())
+        if found["metadata"]["resourceVersion"] != version:
+            raise errors.Conflict(CRDS.group_resource, key.name, "it has changed")  # which brings us back
+        found["status"] = status
 
     await deps.update_status(key, mutate)
     return DONE
 
 
-def _list_group(key: ClusterKey, crd: Object, deps: Deps) -> list[Object]:
-    return [other for other in deps.list(key.cluster) if other["spec"]["group"] == crd["spec"]["group"]]
-
-
 async def reconcile_instances(key: ClusterKey, crd: Object, deps: Deps) -> Outcome:
-    await _set_terminating(key, deps, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+    if _terminating_reason(crd) != _FAILED:  # which stays until it is over
+        message = "CustomResource deletion is in progress"
+        await _set_terminating(key, deps, "True", "InstanceDeletionInProgress", message)
     if not is_condition_true(crd, ESTABLISHED):
         await _finish(key, deps, "NeverEstablished", "resource was never established")
         return DONE
     remaining = await deps.delete_instances(key)
     if remaining.errors:
         message = f"could not issue all deletes: {remaining.errors[0]}"
-        await _set_terminating(key, deps, "True", "InstanceDeletionFailed", message)
+        await _set_terminating(key, deps, "True", _FAILED, message)
         raise remaining.errors[0]
     if remaining.objects or deps.count_instances(key):
         return DONE  # the last one to go brings us back
     await _finish(key, deps, "InstanceDeletionCompleted", "removed all instances")
     return DONE
+
+
+def _terminating_reason(crd: Object) -> str:
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return next((each.get("reason", "") for each in conditions if each["type"] == TERMINATING), "")
 
 
 async def reconcile_leftovers(key: ClusterKey, deps: Deps) -> Outcome:
@@ -118,8 +126,8 @@ async def reconcile_leftovers(key: ClusterKey, deps: Deps) -> Outcome:
     group = parse_group_resource(key.name).group
     waiting = [
         ClusterKey(key.cluster, crd["metadata"]["name"])
-        for crd in deps.list(key.cluster)
-        if crd["spec"]["group"] == group and not is_condition_true(crd, "NamesAccepted")
+        for crd in deps.list_group(key.cluster, group)
+        if not is_condition_true(crd, NAMES_ACCEPTED)
     ]
     return Outcome(keys=tuple(waiting))
 
@@ -165,7 +173,7 @@ def new(registry: Registry) -> Controller[ClusterKey | GoneKey]:
     deps = Deps(
         now=registry.clock.now,
         get=lambda key: client.get(key.cluster, CRDS, "", key.name),
-        list=lambda cluster: client.list(cluster, CRDS),
+        list_group=lambda cluster, group: list_definitions(registry.store, cluster, group),
         update_status=update_status,
         is_served=lambda key: find_stored(registry, key.cluster, instances_of(key)) is not None,
         count_instances=lambda key: count_stored(registry.store, instances_of(key), key.cluster),
@@ -175,11 +183,18 @@ def new(registry: Registry) -> Controller[ClusterKey | GoneKey]:
         NAME,
         lambda key: reconcile(key, deps),
         watches=(
-            Watch(ResourceKey(CRDS.group, CRDS.resource), _crd_keys),
+            Watch(ResourceKey(CRDS.group, CRDS.resource), _crd_keys, _is_news),
             Watch(None, _instance_keys, _is_instance_released),
         ),
         workers=4,
     )
+
+
+def _is_news(change: Change) -> bool:
+    """Of one that goes, only the beginning and the end: what we say about a failure must not lead to the next attempt
+    at once."""
+    old, record = change.old, change.new
+    return record is None or not record.flags & DELETING or old is None or not old.flags & DELETING
 
 
 def _crd_keys(change: Change) -> Iterable[ClusterKey | GoneKey]:

@@ -168,16 +168,17 @@ def new(registry: Registry) -> Controller[ClusterKey]:
         NAME,
         lambda key: reconcile(key, deps),
         watches=(
-            Watch(ResourceKey("", "namespaces"), _namespace_keys, _is_deleting),
+            Watch(ResourceKey("", "namespaces"), _namespace_keys, _begins_to_go),
             Watch(None, _released_keys, is_released),
         ),
         workers=4,
     )
 
 
-def _is_deleting(change: Change) -> bool:
-    record = change.new
-    return record is not None and bool(record.flags & DELETING)
+def _begins_to_go(change: Change) -> bool:
+    """Only the beginning: what we say in the conditions about a failure must not lead to the next attempt at once."""
+    old, record = change.old, change.new
+    return record is not None and bool(record.flags & DELETING) and not (old is not None and old.flags & DELETING)
 
 
 def _namespace_keys(change: Change) -> Iterable[ClusterKey]:

@@ -78,6 +78,8 @@ def begin(resource: Resource, request: WriteRequest, obj: Object) -> Object:
         )
     if request.name:
         metadata["name"] = request.name
+    for name in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid"):
+        metadata.pop(name, None)
     return metadata
 
 
@@ -135,8 +137,6 @@ def prepare(registry: Registry, resource: Resource, request: WriteRequest, obj: 
     strategy = resource.strategy
     context = registry.context(request.cluster, request.user)
     metadata = obj["metadata"]
-    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
-        metadata.pop(name, None)
     if metadata.pop("resourceVersion", ""):
         raise errors.StatusError("resourceVersion should not be set on objects to be created")
     metadata["uid"] = make_uid()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kcp.apis.system_crds import system_crds
+from kcp.meta import codec
 from kcp.meta.gvk import GroupVersionKind, GroupVersionResource
 from kcp.patch.field_set import FieldSet
 from kcp.patch.merge_schema import MergeSchema
@@ -19,11 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kcp.meta.codec import Object
+    from kcp.registry.resource import Decode
     from kcp.registry.strategies.customresources import CustomResourceStrategy
 
 VERBS: Final = frozenset({"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"})
 _BELOW: Final = frozenset({"get", "patch", "update"})
 _SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
+_MAYBE_WHOLE_FLOAT: Final = re.compile(rb"\.0[],}]|[0-9]e[+-]?[0-9]")
+_GO_EXPONENT_FROM: Final = 1e21  # from here on Go writes an exponent
 _ESTABLISHED: Final = "Established"
 
 
@@ -31,7 +36,11 @@ def compile_definition(crd: Object) -> dict[str, Resource]:
     """What an established definition serves, by version; nothing if its names are not accepted."""
     if not _is_established(crd):
         return {}
-    return {version["name"]: _make(crd, version) for version in crd["spec"]["versions"] if version.get("served")}
+    served: dict[str, Resource] = {}
+    for version in crd["spec"]["versions"]:
+        if version.get("served"):
+            served[version["name"]] = _make(crd, version, served)
+    return served
 
 
 def _is_established(crd: Object) -> bool:
@@ -42,11 +51,11 @@ def _is_established(crd: Object) -> bool:
 @cache
 def system_resources() -> Mapping[GroupVersionResource, Resource]:
     """This project's own kinds."""
-    made = [_make(crd, version) for crd in system_crds() for version in crd["spec"]["versions"]]
+    made = [_make(crd, version, {}) for crd in system_crds() for version in crd["spec"]["versions"]]
     return {resource.gvr: resource for resource in made}
 
 
-def _make(crd: Object, version: Object) -> Resource:
+def _make(crd: Object, version: Object, siblings: Mapping[str, Resource]) -> Resource:
     spec = crd["spec"]
     group, name = spec["group"], version["name"]
     names = (crd.get("status") or {}).get("acceptedNames") or spec["names"]
@@ -62,7 +71,7 @@ def _make(crd: Object, version: Object) -> Resource:
         verbs=VERBS,
         key=ResourceKey(group, names["plural"]),
         strategy=strategy,
-        decode=strategy.decode,
+        decode=_with_whole_numbers(strategy.decode),
         convertor=custom_convertor(version.get("additionalPrinterColumns") or []),
         schema_of=_schema_of(strategy),
         short_names=tuple(names.get("shortNames") or ()),
@@ -71,6 +80,7 @@ def _make(crd: Object, version: Object) -> Resource:
         reset_fields=_reset_fields(strategy),
         from_storage=strategy.convert if needs_conversion(crd) else None,
         to_storage=None if stored_as == name else _converter(group, stored_as),
+        convert=_make_convert(group, siblings),
         custom=True,
         storage_version_hash=storage_version_hash(crd),
         deprecation=deprecation_warning(crd, name),
@@ -85,6 +95,42 @@ def needs_conversion(crd: Object) -> bool:
 def _converter(group: str, version: str) -> Callable[[Object], Object]:
     api_version = f"{group}/{version}"
     return lambda obj: {**obj, "apiVersion": api_version}
+
+
+def _make_convert(
+    group: str, siblings: Mapping[str, Resource]
+) -> Callable[[Object, str], tuple[Object, MergeSchema] | None]:
+    """How managers that wrote in other versions are understood; of a version that is gone nothing is."""
+
+    def convert(obj: Object, api_version: str) -> tuple[Object, MergeSchema] | None:
+        found = siblings.get(api_version.rpartition("/")[2])
+        if found is None or not api_version.startswith(f"{group}/"):
+            return None
+        return {**obj, "apiVersion": api_version}, found.schema_of()
+
+    return convert
+
+
+def _with_whole_numbers(decode: Decode) -> Decode:
+    """Go writes a number without a fraction as an integer, however it was sent: 1e3 is 1000."""
+
+    def decode_whole(obj: Object, unknown: list[str] | None = None) -> Object:
+        if _MAYBE_WHOLE_FLOAT.search(codec.dumps(obj)):
+            obj = _whole(obj)
+        return decode(obj, unknown)
+
+    return decode_whole
+
+
+def _whole(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    match value:
+        case dict():
+            return {name: _whole(item) for name, item in value.items()}
+        case list():
+            return [_whole(item) for item in value]
+        case float() if value.is_integer() and abs(value) < _GO_EXPONENT_FROM:
+            return int(value)
+    return value
 
 
 def _schema_of(strategy: CustomResourceStrategy) -> Callable[[], MergeSchema]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     # Makes of any JSON object one of this kind, as Go's typed decoder would; fields it does not know go to the list.
     Decode = Callable[[Object, list[str] | None], Object]
+    ConvertManaged = Callable[[Object, str], tuple[Object, MergeSchema] | None]
     Convert = Callable[[Object], Object]
 
 
@@ -67,6 +68,9 @@ class Resource:
     """Makes of a stored object one of this version. None: the stored bytes are this version's."""
 
     to_storage: Convert | None = None
+    convert: ConvertManaged | None = None
+    """Leads to the other versions, for managed fields that were written in them."""
+
     custom: bool = False
     """Defined by a CustomResourceDefinition."""
 
@@ -100,7 +104,9 @@ class Resource:
         scope = self._scopes.get(subresource)
         if scope is None:
             reset = self.subresources[subresource].reset_fields if subresource else self.reset_fields
-            scope = WriteScope(self.gvk, self.schema_of(), subresource=subresource, reset_fields=reset)
+            scope = WriteScope(
+                self.gvk, self.schema_of(), subresource=subresource, reset_fields=reset, convert=self.convert
+            )
             self._scopes[subresource] = scope
         return scope
 

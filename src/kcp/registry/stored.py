@@ -15,6 +15,7 @@ from kcp.store import ObjectKey, Scope
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from kcp.meta.codec import Object
     from kcp.meta.gvk import GroupVersionKind
     from kcp.registry.registry import Registry
     from kcp.registry.resource import Resource
@@ -78,3 +79,9 @@ def _served(registry: Registry, cluster: str) -> Iterable[Resource]:
 def count_stored(store: Store, key: ResourceKey, cluster: str | None = None, namespace: str | None = None) -> int:
     """How many objects of a resource there are. Without a namespace it is a look-up, with one a walk over keys."""
     return store.count(Scope(key, cluster, namespace))
+
+
+def list_definitions(store: Store, cluster: str, group: str) -> list[Object]:
+    """The CustomResourceDefinitions of one group. Definitions are large: those of other groups are not even parsed."""
+    records = store.range(Scope(CRDS, cluster)).records()
+    return [codec.loads(record.body) for record in records if record.key.name.endswith(f".{group}")]

@@ -52,6 +52,9 @@ class Change(NamedTuple):
     sets_managers: bool = False
     """The transform wrote metadata.managedFields itself, as apply does."""
 
+    tracked_as: str = ""
+    """The subresource that managers are recorded under, where that is not the one whose rules count."""
+
     attempts: int = 0
     """How often a lost race is run again; 0 is until it is won."""
 
@@ -105,7 +108,7 @@ async def _update_once(
     attributes = make_attributes(resource, request, Operation.UPDATE, obj, old)
     context = registry.context(request.cluster, request.user)
     if request.manager and not change.sets_managers:
-        scope = resource.write_scope(request.subresource)
+        scope = resource.write_scope(change.tracked_as or request.subresource)
         update_managed_fields(old, obj, scope, manager=request.manager, now=context.now)
     await registry.chain.mutate(attributes)
     obj = attributes.obj or obj

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import cache
 from typing import Final
 
 _MAX_OCTET: Final = 255
@@ -25,7 +26,13 @@ _DOMAIN: Final = rf"(?:{_DOT_ATOM}|\[([0-9A-Fa-f:.]*)\])"
 _SPACE: Final = r"[ \t]*"
 _ADDRESS: Final = rf"(?:{_DOT_ATOM}|{_QUOTED})@{_SPACE}{_DOMAIN}"
 _PHRASE: Final = rf"(?:(?:{_ATOM}|{_QUOTED}|\.)[ \t]*)*"
-_EMAIL: Final = re.compile(rf"{_SPACE}(?:{_ADDRESS}|{_PHRASE}<{_SPACE}{_ADDRESS}>){_SPACE}(?:\([^()\\]*\){_SPACE})*")
+_EMAIL: Final = rf"{_SPACE}(?:{_ADDRESS}|{_PHRASE}<{_SPACE}{_ADDRESS}>){_SPACE}(?:\([^()\\]*\){_SPACE})*"
+
+
+@cache
+def _email_pattern() -> re.Pattern[str]:
+    """Compiled by its first user: with all those characters it takes as long as loading a room."""
+    return re.compile(_EMAIL)
 
 
 def is_ipv4(text: str) -> bool:
@@ -58,7 +65,7 @@ def is_mac(text: str) -> bool:
 
 def is_email(text: str) -> bool:
     """An address as in a mail's header, with or without a name; comments may follow it."""
-    match = _EMAIL.fullmatch(text)
+    match = _email_pattern().fullmatch(text)
     if match is None:
         return False
     literal = match[1] if match[1] is not None else match[2]
