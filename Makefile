@@ -49,6 +49,10 @@ format: $(READY) ## Rewrite the code in the house's format
 bench: $(READY) ## Measure, and print the tables
 	@$(BIN)/python -m benchmarks.store
 
+.PHONY: bench-api
+bench-api: $(READY) ## Measure the API server over TLS
+	@$(BIN)/python -m benchmarks.api
+
 .PHONY: soak
 soak: $(READY) ## Long crash and fault runs
 	@$(BIN)/python -m pytest -m soak --timeout 3600

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +21,8 @@ SELECTED = "bench=selected"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
-_JSON = "application/json"
 _SEEDING_CONNECTIONS = 16
 _PAYLOAD = "x" * 760  # with its name, managed fields and all, an object is 1 KiB
-_SETTLE_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -35,6 +32,12 @@ class Stage:
     target: Target
     settings: Settings
     namespace: str = field(default_factory=lambda: f"bench-{secrets.token_hex(4)}")
+    prepared: set[str] = field(default_factory=set)
+    """What benchmarks have added for themselves."""
+
+    definitions: list[str] = field(default_factory=list)
+    """Paths of the CustomResourceDefinitions among it."""
+
     _serial: int = 0
 
     @property
@@ -49,6 +52,11 @@ class Stage:
     def scratch(self) -> str:
         """For what is created by measurements."""
         return f"{self.namespace}-scratch"
+
+    @property
+    def group(self) -> str:
+        """Of custom resources."""
+        return f"{self.namespace}.example.com"
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -67,8 +75,8 @@ class Stage:
 
     def tear_down(self) -> None:
         """A server that is not ours is left as it was found."""
-        for name in self.namespaces:
-            call(self.target, "DELETE", f"/api/v1/namespaces/{name}")
+        for path in (*(f"/api/v1/namespaces/{name}" for name in self.namespaces), *self.definitions):
+            call(self.target, "DELETE", path)
 
     def create(self, path: str, obj: dict[str, Any]) -> None:
         status, answer = call(self.target, "POST", path, codec.dumps(obj))
@@ -79,13 +87,6 @@ class Stage:
         """To their end, as fast as possible."""
         waiting = list(requests)
         measure(self.target, Load(make_source=lambda *_: from_iterable(waiting), connections=_SEEDING_CONNECTIONS))
-
-    def await_answer(self, path: str, *, status: int = 200) -> None:
-        start = time.monotonic()
-        while call(self.target, "GET", path)[0] != status:
-            if time.monotonic() - start > _SETTLE_SECONDS:
-                raise BenchmarkFailed(f"{self.target.name}: GET {path} does not answer {status}")
-            time.sleep(0.05)
 
     def new_names(self, count: int) -> Sequence[str]:
         """Names that were not used before."""
@@ -108,23 +109,23 @@ class Stage:
         """Every object in turn, and each time another content: an update that changes nothing writes nothing."""
         for turn in range(turns):
             name = f"cm-{turn % self.settings.small}"
-            body = config_map(self.small, name, turn=self._turn(turn))
+            body = config_map(self.small, name, turn=self.turn_name(turn))
             yield self.target.request("PUT", f"{config_maps(self.small)}/{name}", body)
 
     def merge_patch_requests(self, turns: int) -> Iterable[bytes]:
         for turn in range(turns):
             path = f"{config_maps(self.small)}/cm-{turn % self.settings.small}"
-            body = b'{"data":{"turn":"%b"}}' % self._turn(turn).encode()
+            body = b'{"data":{"turn":"%b"}}' % self.turn_name(turn).encode()
             yield self.target.request("PATCH", path, body, MERGE_PATCH)
 
     def apply_requests(self, turns: int) -> Iterable[bytes]:
         for turn in range(turns):
             name = f"applied-{turn % self.settings.small}"
-            body = config_map(self.scratch, name, turn=self._turn(turn))
+            body = config_map(self.scratch, name, turn=self.turn_name(turn))
             path = f"{config_maps(self.scratch)}/{name}?fieldManager=bench&force=true"
             yield self.target.request("PATCH", path, body, APPLY_PATCH)
 
-    def _turn(self, turn: int) -> str:
+    def turn_name(self, turn: int) -> str:
         return f"{self._serial}.{turn}"
 
     def begin_turns(self) -> None:

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from benchmarks.api.custom import custom
 from benchmarks.api.memory import tree_bytes
 from benchmarks.api.reads import gets, lists
 from benchmarks.api.settings import GOALS
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from benchmarks.api.stage import Stage
     from benchmarks.measure import Timed
 
-BENCHMARKS = {"gets": gets, "lists": lists, "writes": writes, "watches": watches, "mixed": mixed}
+BENCHMARKS = {"gets": gets, "lists": lists, "writes": writes, "watches": watches, "mixed": mixed, "custom": custom}
 
 
 def run(only: Sequence[str], settings: Settings, stages: Sequence[Stage]) -> list[Section]:
@@ -34,7 +35,12 @@ def run(only: Sequence[str], settings: Settings, stages: Sequence[Stage]) -> lis
         sections.append(Section(name, rows))
         progress(f"{name}: {time.monotonic() - start:.0f} s")
     rows = _process_rows(stages)
-    return [*sections, Section("process", rows)] if rows else sections
+    sections += [Section("process", rows)] if rows else []
+    return sections if settings.judged else [_unjudged(section) for section in sections]
+
+
+def _unjudged(section: Section) -> Section:
+    return Section(section.title, [replace(row, goal=None) for row in section.rows])
 
 
 def _measure(scenario: Scenario, settings: Settings, stages: Sequence[Stage]) -> Row:
@@ -45,8 +51,7 @@ def _measure(scenario: Scenario, settings: Settings, stages: Sequence[Stage]) ->
             rounds.append(scenario.measure(stage))
     choose = best if scenario.unit.more_is_better else worst  # worst is the least, here the fastest
     ours, *others = [choose(rounds) for rounds in found]
-    row = _row(scenario.name, scenario.unit, ours, others, scenario.note)
-    return row if settings.judged else replace(row, goal=None)
+    return _row(scenario.name, scenario.unit, ours, others, scenario.note)
 
 
 def _row(name: str, unit: Unit, ours: Timed, others: Sequence[Timed], note: str = "") -> Row:

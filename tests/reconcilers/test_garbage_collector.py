@@ -54,7 +54,7 @@ async def test_an_owner_in_another_cluster_is_none_of_ours(collected: ControlPla
     await collected.create_namespace("default", cluster="other")
     owner = await collected.create(CONFIGMAPS, "owner", "default", cluster="other")
     await make(collected, "child", owner)
-    await collected.settle()
+    await collected.pass_time(3)
     assert collected.names(CONFIGMAPS) == []
     assert collected.names(CONFIGMAPS, cluster="other") == ["owner"]
 
@@ -77,7 +77,7 @@ async def test_an_object_of_an_owner_that_never_was_is_collected(collected: Cont
     await collected.create(CONFIGMAPS, "never", "default", metadata=owned_by(owner, name="nobody"))
     await collected.create(CONFIGMAPS, "wrong", "default", metadata=owned_by(owner, uid="another"))
     await make(collected, "right", owner)
-    await collected.settle()
+    await collected.pass_time(3)
     assert collected.names(CONFIGMAPS) == ["owner", "right"]
 
 
@@ -85,7 +85,7 @@ async def test_an_owner_in_another_namespace_counts_as_absent(collected: Control
     await collected.create_namespace("other")
     owner = await make(collected, "owner")
     await collected.create(CONFIGMAPS, "stranger", "other", metadata=owned_by(owner))
-    await collected.settle()
+    await collected.pass_time(3)
     assert collected.names(CONFIGMAPS) == ["owner"]
 
 
@@ -296,7 +296,7 @@ async def test_what_happened_while_nobody_looked_is_made_up_for(plane: ControlPl
     await plane.delete(CONFIGMAPS, "owner", "default")
     await plane.delete(CONFIGMAPS, "front", "default", "Foreground")
     plane.start(garbage_collector.new(plane.registry))
-    await plane.settle()
+    await plane.pass_time(3)
     assert plane.names(CONFIGMAPS) == []
 
 
@@ -331,7 +331,7 @@ async def test_namespaces_may_own(collected: ControlPlane) -> None:
     assert namespace is not None
     await make(collected, "child", namespace)
     await collected.create(SECRETS, "s", "default", metadata=owned_by(namespace, uid="wrong"))
-    await collected.settle()
+    await collected.pass_time(3)
     assert collected.names(CONFIGMAPS) == ["child"]
     assert collected.names(SECRETS) == []
 

@@ -24,7 +24,7 @@ def status_of(plane: ControlPlane, name: str = "quota") -> Object:
 async def test_a_new_quota_tells_what_is_used(plane: ControlPlane) -> None:
     plane.start(quotas.new(plane.registry), custom_resource_definitions.new(plane.registry))
     await plane.create(CRDS, "widgets.example.io", **crd())
-    await plane.settle()
+    await plane.pass_time(1)
     for name in "ab":
         await plane.create(CONFIGMAPS, name, "default")
     await plane.create(WIDGETS, "w", "default")
@@ -42,7 +42,7 @@ async def test_a_new_quota_tells_what_is_used(plane: ControlPlane) -> None:
         "example.io/thing": "1",
     }
     await plane.create(QUOTAS, "quota", "default", spec={"hard": hard})
-    await plane.settle()
+    await plane.pass_time(1)
     assert status_of(plane) == {
         "hard": hard,
         "used": {
@@ -68,29 +68,29 @@ async def test_deletions_free_what_was_used(plane: ControlPlane) -> None:
 
     await plane.update(QUOTAS, "quota", "default", charge, subresource="status")
     await plane.delete(CONFIGMAPS, "a", "default")
-    await plane.settle()
+    await plane.pass_time(1)
     assert status_of(plane)["used"] == {"configmaps": "2"}
     await plane.delete(QUOTAS, "quota", "default")
-    await plane.settle()
+    await plane.pass_time(1)
 
 
 async def test_changed_limits_show_in_the_status(plane: ControlPlane) -> None:
     plane.start(quotas.new(plane.registry))
     await plane.create(QUOTAS, "quota", "default", spec={"hard": {"configmaps": "3", "secrets": "1"}})
-    await plane.settle()
+    await plane.pass_time(1)
 
     def change(quota: Object) -> None:
         quota["spec"]["hard"] = {"secrets": "2"}
 
     await plane.update(QUOTAS, "quota", "default", change)
-    await plane.settle()
+    await plane.pass_time(1)
     assert status_of(plane) == {"hard": {"secrets": "2"}, "used": {"secrets": "0"}}
 
 
 async def test_what_was_charged_for_nothing_is_found_by_and_by(plane: ControlPlane) -> None:
     plane.start(quotas.new(plane.registry, resync_seconds=300))
     await plane.create(QUOTAS, "quota", "default", spec={"hard": {"secrets": "3"}})
-    await plane.settle()
+    await plane.pass_time(1)
     await plane.create(SECRETS, "s", "default")
     await plane.settle()
     assert status_of(plane)["used"] == {"secrets": "0"}, "admission would have charged it"
@@ -101,11 +101,11 @@ async def test_what_was_charged_for_nothing_is_found_by_and_by(plane: ControlPla
 async def test_an_unchanged_quota_is_not_written(plane: ControlPlane) -> None:
     plane.start(quotas.new(plane.registry))
     await plane.create(QUOTAS, "quota", "default", spec={"hard": {"secrets": "3"}})
-    await plane.settle()
+    await plane.pass_time(1)
     before = plane.get(QUOTAS, "quota", "default")
     await plane.create(CONFIGMAPS, "c", "default")
     await plane.delete(CONFIGMAPS, "c", "default")
-    await plane.settle()
+    await plane.pass_time(1)
     assert plane.get(QUOTAS, "quota", "default") == before
 
 

@@ -33,8 +33,8 @@ class Plugin:
     async def validate(self, a: Attributes) -> None:
         """After validation: refuse, or let pass. The object must not be changed any more."""
 
-    def forget(self, cluster: str, group: str, resource: str) -> None:
-        """An object of this resource changed in the logical cluster: drop what was remembered of it."""
+    def forget(self, cluster: str | None, group: str, resource: str) -> None:
+        """An object of this resource changed in the logical cluster, or with None in any: drop what was remembered."""
 
 
 class Chain:
@@ -56,7 +56,7 @@ class Chain:
         for step in self._validate[a.operation]:
             await step(a)
 
-    def forget(self, cluster: str, group: str, resource: str) -> None:
+    def forget(self, cluster: str | None, group: str, resource: str) -> None:
         """To be called for every committed change of what plugins are configured by (quotas, policies, webhooks)."""
         for plugin in self._forgetful:
             plugin.forget(cluster, group, resource)

@@ -62,6 +62,11 @@ class Configurations(Generic[_T]):
             values.move_to_end(cluster)
         return value
 
-    def forget(self, cluster: str, group: str, resource: str) -> None:
-        if (group, resource) in self._resources:
+    def forget(self, cluster: str | None, group: str, resource: str) -> None:
+        """Drop what was made for one logical cluster, or with None for all of them."""
+        if (group, resource) not in self._resources:
+            return
+        if cluster is None:
+            self._values.clear()
+        else:
             self._values.pop(cluster, None)

@@ -46,7 +46,7 @@ class Deferred(Plugin):
         if plugin is not None and plugin.handles(a.operation):
             await plugin.validate(a)
 
-    def forget(self, cluster: str, group: str, resource: str) -> None:
+    def forget(self, cluster: str | None, group: str, resource: str) -> None:
         self._is_configured.forget(cluster, group, resource)
         if self._plugin is not None:
             self._plugin.forget(cluster, group, resource)

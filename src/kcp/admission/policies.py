@@ -78,7 +78,7 @@ class ValidatingAdmissionPolicy(Plugin):
         self._params = Params(reader, kinds)
         self._configurations = Configurations(((GROUP, POLICIES), (GROUP, BINDINGS)), self._compile_all)
 
-    def forget(self, cluster: str, group: str, resource: str) -> None:
+    def forget(self, cluster: str | None, group: str, resource: str) -> None:
         self._configurations.forget(cluster, group, resource)
 
     async def validate(self, a: Attributes) -> None:

@@ -81,7 +81,7 @@ class ResourceQuota(Plugin):
         # Which namespaces of a logical cluster have a quota.
         self._namespaces = Configurations(((_QUOTAS.group, _QUOTAS.resource),), self._find_namespaces)
 
-    def forget(self, cluster: str, group: str, resource: str) -> None:
+    def forget(self, cluster: str | None, group: str, resource: str) -> None:
         self._namespaces.forget(cluster, group, resource)
 
     async def validate(self, a: Attributes) -> None:

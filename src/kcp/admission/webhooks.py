@@ -98,7 +98,7 @@ class _Webhooks(Plugin):
         self._caller = caller
         self._configurations = Configurations(((GROUP, self.resource),), self._load)
 
-    def forget(self, cluster: str, group: str, resource: str) -> None:
+    def forget(self, cluster: str | None, group: str, resource: str) -> None:
         self._configurations.forget(cluster, group, resource)
 
     def _load(self, cluster: str) -> tuple[Hook, ...]:

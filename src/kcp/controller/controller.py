@@ -27,12 +27,20 @@ class Outcome:
 DONE: Final = Outcome()
 
 
+@dataclass(frozen=True, slots=True)
+class Later(Generic[K]):
+    """A key that has time: what it is about may still be settling."""
+
+    key: K
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Watch(Generic[K]):
     """Follow a resource in all logical clusters; None is every resource."""
 
     resource: ResourceKey | None
-    make_keys: Callable[[Change], Iterable[K]]
+    make_keys: Callable[[Change], Iterable[K | Later[K]]]
     """What has to be looked at because of a change. It says where to look, not what happened."""
 
     wants: Callable[[Change], bool] | None = None

@@ -11,6 +11,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from kcp.controller.controller import Later
 from kcp.controller.queue import ShutDown, WorkQueue
 from kcp.meta import errors
 from kcp.registry.changes import Ended, Lost
@@ -89,12 +90,12 @@ class Loop:
         self._streams: dict[Watch[Any], ChangeStream] = {}
         self._saved = 0
         self._has_worked = False
-        self._periodics_running = 0
+        self._in_background = 0  # periodics and checkpoints that are at work
 
     @property
     def is_idle(self) -> bool:
         """Whether all changes were taken care of, but for keys that wait for their time."""
-        is_busy = len(self.queue) or self.queue.running or self._periodics_running
+        is_busy = len(self.queue) or self.queue.running or self._in_background
         return not is_busy and self._followed() >= self._feed.revision
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -159,19 +160,22 @@ class Loop:
     def _offer(self, watch: Watch[Any], changes: Iterable[Change]) -> None:
         for change in changes:
             for key in watch.make_keys(change):
-                self.queue.add(key, change.revision)
+                if isinstance(key, Later):
+                    self.queue.add_after(key.key, key.seconds, change.revision)
+                else:
+                    self.queue.add(key, change.revision)
         self._observer.queued(self.controller.name, len(self.queue))
 
     async def _repeat(self, periodic: Periodic[Any]) -> None:
         while True:
             await self._clock.sleep(periodic.seconds)
-            self._periodics_running += 1
+            self._in_background += 1
             try:
                 await periodic.run(self._enqueue)
             except Exception as error:
                 _log.warning("%s: %s, again in %g s", self.controller.name, _explain(error), periodic.seconds)
             finally:
-                self._periodics_running -= 1
+                self._in_background -= 1
 
     async def _enqueue(self, key: Hashable) -> None:
         await self.queue.wait_for_room(self._options.queue_limit)
@@ -248,12 +252,15 @@ class Loop:
         if progress <= self._saved or not self.controller.watches:
             return
         self._has_worked = False
+        self._in_background += 1
         try:
             await self._feed.save(self.controller.name, {_REVISION: progress})
         except errors.StatusError as error:
             _log.warning("%s: the checkpoint was not written: %s", self.controller.name, error)
         else:
             self._saved = progress
+        finally:
+            self._in_background -= 1
 
 
 def _explain(error: Exception) -> str:

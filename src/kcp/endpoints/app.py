@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _HEALTH = ("/healthz", "/livez", "/readyz")
-_READ_VERBS = frozenset({"get", "list", "head", "options"})
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _WORKSPACES = GroupResource("tenancy.kcp.io", "workspaces")
 _IMPERSONATE = b"impersonate-"
 _NO_CLUSTER = ""  # requests without /clusters/: only paths that are not resources work
@@ -81,7 +81,7 @@ def make_app(parts: Parts) -> Callable[[dict[str, Any], Receive, Send], Awaitabl
             response = await handle(request, send)
         except ClientGone:
             return
-        if response is not None:
+        if response is not None and not request.streaming:
             await send_response(response, request, send)
 
     return app
@@ -94,14 +94,15 @@ def with_errors(parts: Parts, handle: Handle) -> Handle:
         try:
             return await handle(request, send)
         except errors.StatusError as error:
-            return error_response(error, request.header(b"accept"))
+            return error_response(error, request)
         except StoreError as error:
-            return error_response(translate(error, GroupResource("", ""), ""))
+            return error_response(translate(error, GroupResource("", ""), ""), request)
         except (ClientGone, asyncio.CancelledError):
             raise
         except Exception:
             _log.exception("request failed method=%s path=%s", request.method, request.path)
-            return error_response(errors.InternalError("an unexpected error; the server's log has the details"))
+            why = "an unexpected error; the server's log has the details"
+            return error_response(errors.InternalError(why), request)
 
     return filtered
 
@@ -119,7 +120,10 @@ def with_request_info(parts: Parts, handle: Handle) -> Handle:
 
 
 def _is_cluster(text: str) -> bool:
-    return text == clusters.WILDCARD.text or clusters.parse_path(text).is_valid
+    try:
+        return text == clusters.WILDCARD.text or clusters.parse_path(text).is_valid
+    except ValueError:
+        return False
 
 
 def with_metrics(parts: Parts, handle: Handle) -> Handle:
@@ -134,17 +138,22 @@ def with_metrics(parts: Parts, handle: Handle) -> Handle:
                 code = response.status
             return response
         finally:
-            observe(_labels(request.info), code, perf_counter() - started)
+            observe(_labels(request), code, perf_counter() - started)
 
     return filtered
 
 
-def _labels(info: request_info.RequestInfo) -> tuple[str, ...]:
-    """verb, dry_run, group, version, resource, subresource, scope, component"""
-    if not info.is_resource:
-        return (info.verb.upper(), "", "", "", "", "", "", "apiserver")
+def _labels(request: Request) -> tuple[str, ...]:
+    """verb, dry_run, group, version, resource, subresource, scope, component
+
+    Only what exists is named: anyone can ask for anything, and each name would be a series.
+    """
+    info = request.info
+    if not request.served:
+        return (request.method if request.method in _METHODS else "OTHER", "", "", "", "", "", "", "apiserver")
+    verb = "WATCH" if request.streaming else info.verb.upper()
     scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
-    return (info.verb.upper(), "", info.group, info.version, info.resource, info.subresource, scope, "apiserver")
+    return (verb, "", info.group, info.version, info.resource, info.subresource, scope, "apiserver")
 
 
 def with_health(parts: Parts, handle: Handle) -> Handle:
@@ -275,9 +284,10 @@ def _selected_name(request: Request) -> str:
     if b"fieldSelector" not in request.query_string:
         return ""
     try:
-        return fields.parse(request.parameter("fieldSelector")).requires_exact_match("metadata.name") or ""
+        name = fields.parse(request.parameter("fieldSelector")).requires_exact_match("metadata.name") or ""
     except ValueError:
         return ""  # the handler says what is wrong with it
+    return "" if name in (".", "..") or "/" in name or "%" in name else name
 
 
 def with_cluster(parts: Parts, handle: Handle) -> Handle:

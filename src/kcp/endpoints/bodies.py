@@ -35,14 +35,20 @@ def unsupported(accepted: tuple[str, ...] = _BODY_TYPES) -> errors.UnsupportedMe
     )
 
 
-def parse_body(data: bytes, content_type: str, kind: str, *, strict: bool) -> Parsed:
-    """`strict` also looks for fields that are given twice. Raises BadRequest and UnsupportedMediaType."""
+def parse_body(data: bytes, content_type: str, gvk: GroupVersionKind, *, strict: bool) -> Parsed:
+    """The body of a request to write this kind. `strict` also looks for fields that are given twice.
+
+    Raises BadRequest and UnsupportedMediaType.
+    """
+    kind = gvk.kind
     if content_type in ("", negotiation.JSON):
         try:
             value = codec.loads(data)
         except codec.DecodeError as error:
             raise unrecognized(kind, f"json parse error: {error}", data) from error
-        objections = [f'duplicate field "{path}"' for path in codec.find_duplicate_fields(data)] if strict else []
+        objections: list[str] = []
+        if strict and _may_have_duplicates(data, value):
+            objections = [f'duplicate field "{path}"' for path in codec.find_duplicate_fields(data)]
         return Parsed(value, objections)
     if content_type == negotiation.YAML:
         return _parse_yaml(data, kind, strict=strict)
@@ -50,10 +56,16 @@ def parse_body(data: bytes, content_type: str, kind: str, *, strict: bool) -> Pa
         from kcp.endpoints import protobuf
 
         try:
-            return Parsed(protobuf.decode(data), [])
+            return Parsed(protobuf.decode(data, gvk), [])
         except ValueError as error:
             raise errors.BadRequest(f"the object provided is unrecognized (must be of type {kind}): {error}") from error
     raise unsupported()
+
+
+def _may_have_duplicates(data: bytes, value: Any) -> bool:  # noqa: ANN401
+    """A field that was given twice is once in the value: written again, it has fewer quotes. Quotes that are escaped
+    may be counted wrong, so what has any is looked at. This takes a tenth of the time of a real look."""
+    return b"\\" in data or data.count(b'"') != codec.dumps(value).count(b'"')
 
 
 def _parse_yaml(data: bytes, kind: str, *, strict: bool) -> Parsed:

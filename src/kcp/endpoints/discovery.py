@@ -7,9 +7,10 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kcp.endpoints import negotiation
-from kcp.endpoints.respond import Response, encode, not_found_page
+from kcp.endpoints.respond import Response, encode, not_found_page, wants_pretty
 from kcp.meta import codec
 from kcp.meta.gvk import version_rank
+from kcp.registry.strategies.customresources import CustomResourceStrategy
 
 if TYPE_CHECKING:
     from kcp.endpoints.request import Request
@@ -40,7 +41,8 @@ class Discovery:
         self._documents: OrderedDict[tuple[str, str], tuple[bytes, str]] = OrderedDict()
 
     def groups(self, cluster: str) -> Groups:
-        key = self._catalogue.custom_revision(cluster) and (cluster, self._catalogue.custom_revision(cluster))
+        revision = self._catalogue.custom_revision(cluster)
+        key = revision and (cluster, revision)
         found = self._groups.get(key)
         if found is None:
             found = self._groups[key] = self._collect(cluster)
@@ -64,7 +66,7 @@ class Discovery:
                 )
         listing = codec.dumps(
             [
-                [name, version, [_entry(each) for each in resources]]
+                [name, version, [_content(each) for each in resources]]
                 for name, versions in groups.items()
                 for version, resources in versions.items()
             ]
@@ -73,7 +75,7 @@ class Discovery:
 
     def respond(self, request: Request) -> Response | None:
         """The answer to `/api`, `/apis` and what is below, or None for other paths."""
-        parts = [part for part in request.info.path.strip("/").split("/")]
+        parts = request.info.path.strip("/").split("/")
         if parts[0] == "api":
             return self._core(request, parts)
         if parts[0] == "apis":
@@ -130,6 +132,16 @@ class Discovery:
         return Response(200, body, AGGREGATED.format(version), headers)
 
 
+def _content(resource: Resource) -> list[Any]:
+    """All that documents show of a resource. Definitions in different clusters, or at different times, may have the
+    same names and mean different things."""
+    below = [_subresource_entry(resource, each) for each in resource.subresources.values()]
+    strategy = resource.strategy
+    if not isinstance(strategy, CustomResourceStrategy):
+        return [_entry(resource), below]
+    return [_entry(resource), below, resource.list_kind, strategy.schema, sorted(strategy.field_labels)]
+
+
 def wants_aggregated(request: Request) -> str | None:
     """v2 or v2beta1, when that is what the client prefers of what we have. Raises NotAcceptable."""
     accept = request.header(b"accept")
@@ -156,7 +168,7 @@ def wants_aggregated(request: Request) -> str | None:
 def _document(request: Request, document: Object) -> Response:
     accept = request.header(b"accept")
     media = negotiation.negotiate(accept, transforms=False).name if accept else negotiation.JSON
-    return Response(200, encode(codec.dumps(document), media, pretty=request.flag("pretty")), media)
+    return Response(200, encode(codec.dumps(document), media, pretty=wants_pretty(request)), media)
 
 
 def _group(name: str, versions: dict[str, list[Resource]]) -> Object:

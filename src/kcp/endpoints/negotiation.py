@@ -10,6 +10,7 @@ from kcp.meta import errors
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 OBJECT_TYPES = (JSON, YAML, PROTOBUF)
 WATCH_TYPES = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
+_CONVERT = frozenset({"as", "g", "v"})
 TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -66,9 +67,12 @@ def _router_accepts(accept: str) -> bool:
 
 
 def _with_parameters(offered: str, parameters: dict[str, str], *, transforms: bool) -> MediaType | None:
-    wanted = parameters.get("as", "")
-    if not wanted:
+    stream = parameters.get("stream", "")
+    if stream and (stream != "watch" or offered == YAML):
+        return None
+    if _CONVERT.isdisjoint(parameters):
         return MediaType(offered)
+    wanted = parameters.get("as", "")
     group, version = parameters.get("g", ""), parameters.get("v", "")
     if not transforms or wanted not in TRANSFORMS or group != "meta.k8s.io" or version not in ("v1", "v1beta1"):
         return None

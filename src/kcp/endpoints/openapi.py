@@ -17,6 +17,7 @@ from kcp.schema.openapi import (
     build_v2,
     build_v3,
     build_v3_index,
+    to_protobuf,
     v3_path,
 )
 
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
 
 MAX_DOCUMENTS: Final = 64
 _TEXT: Final = "text/plain; charset=utf-8"
+_V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+# What a client may ask for, in our order, and what it is called in the answer.
+_V2_TYPES: Final = {
+    negotiation.JSON: negotiation.JSON,
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf": _V2_PROTOBUF,
+    _V2_PROTOBUF: _V2_PROTOBUF,
+}
+_V3_TYPES: Final = {negotiation.JSON: negotiation.JSON}
 
 
 class OpenAPI:
@@ -43,19 +52,32 @@ class OpenAPI:
         path = request.info.path.rstrip("/")
         groups = self._discovery.groups(request.cluster)
         if path == "/openapi/v2":
-            if not _accepts_json(request):
-                return Response(406, b"", "")
-            return _answer(request, self._cached(groups, "v2", lambda: self._build_v2(groups)), negotiation.JSON)
+            return self._respond_v2(request, groups)
         if path == "/openapi/v3":
             return _answer(request, self._cached(groups, "v3", lambda: self._build_index(groups)), _TEXT)
         if path.startswith("/openapi/v3/"):
             found = _find(groups, path.removeprefix("/openapi/v3/"))
             if found is None:
                 return Response(404, b"", "")
-            if not _accepts_json(request):
+            if _choose_type(request, _V3_TYPES) is None:
                 return Response(406, b"", "")
-            return _answer(request, self._document(groups, *found), negotiation.JSON)
+            document = self._document(groups, *found)
+            asked = request.parameter("hash")
+            if asked and asked != document[1]:
+                location = f"{request.path}?hash={document[1]}"
+                return Response(301, b"", "", [(b"location", location.encode())])
+            return _answer(request, document, negotiation.JSON, is_permanent=bool(asked))
         return None
+
+    def _respond_v2(self, request: Request, groups: Groups) -> Response:
+        chosen = _choose_type(request, _V2_TYPES)
+        if chosen is None:
+            return Response(406, b"", "")
+        document = self._cached(groups, "v2", lambda: self._build_v2(groups))
+        if chosen == _V2_PROTOBUF:
+            body, tag = document
+            document = self._cached(groups, chosen, lambda: (to_protobuf(body), tag))
+        return _answer(request, document, chosen)
 
     def _cached(self, groups: Groups, name: str, build: Callable[[], Document]) -> Document:
         key = (groups.fingerprint, name)
@@ -100,20 +122,23 @@ def _find(groups: Groups, name: str) -> tuple[GroupVersion, list[Resource]] | No
     return None
 
 
-def _accepts_json(request: Request) -> bool:
-    accept = request.header(b"accept")
-    if not accept:
-        return True
-    return any(
-        clause.type in ("application", "*") and clause.subtype in ("json", "*")
-        for clause in negotiation.parse_accept(accept)
-    )
+def _choose_type(request: Request, types: dict[str, str]) -> str | None:
+    """The first of the client's wishes that we have."""
+    for clause in negotiation.parse_accept(request.header(b"accept") or "*/*"):
+        for offered, given in types.items():
+            kind, _, subtype = offered.partition("/")
+            if clause.type in (kind, "*") and clause.subtype in (subtype, "*"):
+                return given
+    return None
 
 
-def _answer(request: Request, document: Document, content_type: str) -> Response:
+def _answer(request: Request, document: Document, content_type: str, *, is_permanent: bool = False) -> Response:
+    """`is_permanent`: the address names the content, so that a client need never ask again."""
     body, tag = document
     quoted = f'"{tag}"'.encode()
     headers = [(b"etag", quoted), (b"vary", b"Accept-Encoding"), (b"vary", b"Accept")]
+    if is_permanent:
+        headers.append((b"cache-control", b"public, immutable"))
     if request.headers.get(b"if-none-match") == quoted:
         return Response(304, b"", "", headers)
     return Response(200, body, content_type, headers)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kcp.meta import errors, field
 from kcp.meta.field import FieldPath
+from kcp.meta.gotext import quote
 from kcp.meta.gvk import GroupKind
 from kcp.registry.listing import ListOptions
 
@@ -22,10 +24,10 @@ def parse_integer(text: str) -> int:
     sign = text[:1] in ("+", "-")
     digits = text[1:] if sign else text
     if not (digits.isascii() and digits.isdigit()):
-        raise errors.BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+        raise errors.BadRequest(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
     value = int(text) if len(digits) < 20 else 1 << 70
     if not -(1 << 63) <= value < 1 << 63:
-        raise errors.BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
+        raise errors.BadRequest(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
     return value
 
 
@@ -120,7 +122,9 @@ def check_manager(manager: str) -> list[field.FieldError]:
     return []
 
 
+@lru_cache(maxsize=1024)
 def manager_of(user_agent: bytes) -> str:
     """What a client that names no field manager is called: its user agent up to the slash."""
-    name = user_agent.partition(b"/")[0][:MAX_MANAGER_BYTES].decode("utf-8", "replace")
-    return "".join(character for character in name if character.isprintable()) or "unknown"
+    name = user_agent.partition(b"/")[0].decode("utf-8", "replace")
+    printable = "".join(character for character in name if character.isprintable())
+    return printable.encode()[:MAX_MANAGER_BYTES].decode("utf-8", "ignore") or "unknown"

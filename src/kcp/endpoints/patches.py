@@ -135,13 +135,27 @@ def _invalid_patch(obj: Any, why: str) -> errors.Invalid:  # noqa: ANN401
     return errors.Invalid(GroupKind("", ""), "", [field.invalid(FieldPath().child("patch"), shown, why)])
 
 
+def _check_strictly(data: bytes, mode: str) -> list[str]:
+    """Warnings about an applied configuration that gives a field twice. Raises BadRequest when `mode` is Strict."""
+    if mode == "Ignore":
+        return []
+    try:
+        codec.loads_yaml(data, strict=True)
+    except codec.DecodeError as error:
+        if mode == "Strict":
+            raise errors.BadRequest(f"error strict decoding YAML: {error}") from error
+        return [str(error)]
+    return []
+
+
 def _make_apply(registry: Registry, resource: Resource, request: Request, options: WriteOptions, data: bytes) -> Change:
     try:
         configuration = codec.loads_yaml(data)
     except codec.DecodeError as error:
         raise errors.BadRequest(f"error decoding YAML: error converting YAML to JSON: {error}") from error
     if not isinstance(configuration, dict):
-        raise errors.BadRequest("error decoding YAML: the applied configuration is not an object")
+        why = bodies.cannot_unmarshal(configuration, "map[string]interface {}")
+        raise errors.BadRequest(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
     mode = options.field_validation or "Warn"
 
     def transform(old: Object | None) -> Object:
@@ -154,6 +168,7 @@ def _make_apply(registry: Registry, resource: Resource, request: Request, option
             now=registry.clock.now(),
             force=bool(options.force),
         )
+        request.warnings += _check_strictly(data, mode)
         return _decode_patched(registry, resource, request, applied, mode, [])
 
     return Change(transform, consumes=True, may_create=True, sets_managers=True, attempts=ATTEMPTS)

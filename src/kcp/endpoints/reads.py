@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kcp.endpoints import negotiation, transforms
 from kcp.endpoints.options import list_options
-from kcp.endpoints.respond import Response, encode
+from kcp.endpoints.respond import Response, encode, wants_pretty
 from kcp.meta import codec, errors
 from kcp.meta.wellknown import ADMIN_CLUSTER, CLUSTER_ANNOTATION
 from kcp.registry.errors import too_large_version
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 ALL_CLUSTERS = "*"
 _RBAC = "rbac.authorization.k8s.io"
 BOOTSTRAPPED = frozenset({ResourceKey(_RBAC, "clusterroles"), ResourceKey(_RBAC, "clusterrolebindings")})
-
-
-def wants_pretty(request: Request) -> bool:
-    """Asked for, or sent by a program that a person looks at directly."""
-    if b"pretty" in request.query_string:
-        return request.flag("pretty")
-    agent = request.headers.get(b"user-agent", b"")
-    return agent.startswith((b"curl", b"Wget", b"Mozilla/5.0"))
 
 
 def media_for(request: Request, resource: Resource, *, collection: bool) -> MediaType:
@@ -96,9 +88,14 @@ async def list_objects(registry: Registry, resource: Resource, request: Request)
     if not resource.namespaced:
         namespace = ""
     listing = await list_page(registry, resource, cluster, namespace, options)
+    return show_list(registry, resource, request, listing, media)
+
+
+def show_list(registry: Registry, resource: Resource, request: Request, listing: Listing, media: MediaType) -> Response:
+    """A page in the format that was negotiated."""
     if media.transform:
         return _show_transformed(registry, resource, request, listing, media)
-    body = list_body(resource, listing, with_cluster=cluster is None)
+    body = list_body(resource, listing, with_cluster=request.cluster == ALL_CLUSTERS)
     if media.name != negotiation.JSON or wants_pretty(request):
         body = encode(body, media.name, pretty=wants_pretty(request))
     return Response(200, body, media.name)
@@ -110,18 +107,20 @@ def list_body(resource: Resource, listing: Listing, *, with_cluster: bool) -> by
     if resource.custom:
         metadata = {"continue": "", **metadata}
     head = codec.dumps({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata})
-    if with_cluster or resource.from_storage is not None:
-        items = [codec.dumps(item) for item in list_items(resource, listing, with_cluster=with_cluster)]
-    else:
-        items = listing.page.bodies()
-    prefix = resource.body_prefix
-    if not prefix:
-        return b'%b,"items":[%b]}' % (head[:-1], b",".join(items))
     # Items of built-in kinds do not repeat their type: every body starts with the same bytes.
-    cut = len(prefix)
+    cut = len(resource.body_prefix)
+    if with_cluster or resource.from_storage is not None:
+        objects = list_items(resource, listing, with_cluster=with_cluster)
+        # What was converted may have its fields in any order.
+        items = [codec.dumps({"kind": 0, "apiVersion": 0, **item})[cut:] for item in objects]
+    else:
+        items = listing.page.bodies(cut)
     if not items:
         return head[:-1] + b',"items":[]}'
-    return b'%b,"items":[{%b]}' % (head[:-1], b",{".join([item[cut:] for item in items]))
+    # The ends go onto the first and last item, so that the long bytes are copied once.
+    items[0] = b'%b,"items":[%b%b' % (head[:-1], b"{" if cut else b"", items[0])
+    items[-1] += b"]}"
+    return (b",{" if cut else b",").join(items)
 
 
 def list_items(resource: Resource, listing: Listing, *, with_cluster: bool) -> list[Object]:

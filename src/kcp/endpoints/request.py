@@ -33,6 +33,8 @@ class Request:
         "path",
         "query_string",
         "receive",
+        "served",
+        "streaming",
         "user",
         "warnings",
     )
@@ -49,6 +51,8 @@ class Request:
         self.receive = receive
         self.info: RequestInfo = UNKNOWN
         self.certificate: bytes | None = None
+        self.served = False  # a resource that exists is asked for
+        self.streaming = False  # the answer has begun
         self.warnings: list[str] = []
         self._query: dict[str, list[str]] | None = None
 
@@ -79,23 +83,19 @@ class Request:
         length = self.headers.get(b"content-length")
         if length is not None and (not length.isdigit() or int(length) > limit):
             raise _too_large(limit)
-        message = await self.receive()
-        data: bytes = message.get("body", b"")
-        if not message.get("more_body"):
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            return data
-        chunks = [data]
-        size = len(data)
-        while message.get("more_body"):
+        chunks: list[bytes] = []
+        size = 0
+        while True:
             message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
-            chunks.append(message.get("body", b""))
-            size += len(chunks[-1])
+            chunk: bytes = message.get("body", b"")
+            size += len(chunk)
             if size > limit:
                 raise _too_large(limit)
-        return b"".join(chunks)
+            if not message.get("more_body"):
+                return b"".join((*chunks, chunk)) if chunks else chunk
+            chunks.append(chunk)
 
 
 class ClientGone(Exception):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
 from kcp.endpoints import negotiation
 from kcp.meta import codec
-from kcp.meta.gotext import quote
+from kcp.meta.errors import NotAcceptable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 COMPRESS_FROM_BYTES = 128 * 1024  # kube-apiserver's limit: smaller answers cost more to compress than to send
 _CACHE_CONTROL = (b"cache-control", b"no-cache, private")
 _CONTENT_TYPES = {name: (b"content-type", name.encode()) for name in negotiation.OBJECT_TYPES}
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")  # what Go's strconv.ParseBool takes for true
+# Warnings longer than this together are cut to so many characters each, as in kube-apiserver.
+_WARNING_CHARACTERS, _WARNING_ITEM_CHARACTERS = 4 * 1024, 256
+_CONTROL, _QUOTABLE, _ESCAPED = re.compile(r"[\x00-\x1f\x7f-\x9f]"), re.compile(r'["\\]'), r"\\\g<0>"
 _START, _BODY = "http.response.start", "http.response.body"
 
 
@@ -44,22 +49,26 @@ def json_response(status: int, document: Any) -> Response:  # noqa: ANN401 - any
     return Response(status, codec.dumps(document))
 
 
-def error_response(error: StatusError, accept: str = "") -> Response:
+def error_response(error: StatusError, request: Request) -> Response:
     """A Status, in the client's format where that is one we have."""
     headers = []
     if error.retry_after_seconds:
         headers.append((b"retry-after", str(error.retry_after_seconds).encode()))
     if error.code == 401:
         headers.append((b"www-authenticate", b'Bearer realm="kcp"'))
-    status = error.to_status()
-    media = negotiation.JSON
-    if accept and negotiation.PROTOBUF in accept:
-        from kcp.endpoints import protobuf
+    try:
+        media = negotiation.negotiate(request.header(b"accept"), custom=True, transforms=False).name
+    except NotAcceptable:
+        media = negotiation.JSON
+    body = encode(codec.dumps(error.to_status()), media, pretty=wants_pretty(request))
+    return Response(error.code, body, media, headers)
 
-        first = negotiation.parse_accept(accept)[:1]
-        if first and f"{first[0].type}/{first[0].subtype}" == negotiation.PROTOBUF:
-            return Response(error.code, protobuf.encode(status), negotiation.PROTOBUF, headers)
-    return Response(error.code, codec.dumps(status), media, headers)
+
+def wants_pretty(request: Request) -> bool:
+    """Asked for, or sent by a program that a person looks at directly."""
+    if b"pretty" in request.query_string and (asked := request.parameter("pretty")):
+        return asked in _TRUE
+    return request.headers.get(b"user-agent", b"").startswith((b"curl", b"Wget", b"Mozilla/5.0"))
 
 
 def encode(body: bytes, media: str, *, pretty: bool = False) -> bytes:
@@ -73,37 +82,34 @@ def encode(body: bytes, media: str, *, pretty: bool = False) -> bytes:
     return protobuf.encode(codec.loads(body))
 
 
-async def send_response(response: Response, request: Request | None, send: Send) -> None:
+async def send_response(response: Response, request: Request, send: Send) -> None:
     body = response.body
-    headers = [
-        _CACHE_CONTROL,
-        _CONTENT_TYPES.get(response.content_type) or (b"content-type", response.content_type.encode()),
-        *response.headers,
-    ]
-    if request is not None:
-        if request.warnings:
-            headers += [(b"warning", warning_header(text)) for text in _unique(request.warnings)]
-        if len(body) >= COMPRESS_FROM_BYTES and _accepts_gzip(request):
-            body = _gzip(body)
-            headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
-        if request.method == "HEAD":
-            headers.append((b"content-length", str(len(body)).encode()))
-            body = b""
-    if request is None or request.method != "HEAD":
-        headers.append((b"content-length", str(len(body)).encode()))
+    headers = [*response.headers]
+    if not any(name == b"cache-control" for name, _ in headers):
+        headers.append(_CACHE_CONTROL)
+    if response.content_type:
+        headers.append(_CONTENT_TYPES.get(response.content_type) or (b"content-type", response.content_type.encode()))
+    if request.warnings:
+        headers += warning_headers(request.warnings)
+    if len(body) >= COMPRESS_FROM_BYTES and _accepts_gzip(request):
+        body = _gzip(body)
+        headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+    headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": _START, "status": response.status, "headers": headers})
-    await send({"type": _BODY, "body": body})
+    await send({"type": _BODY, "body": b"" if request.method == "HEAD" else body})
 
 
-def warning_header(text: str) -> bytes:
-    """`299 - "text"` (RFC 7234), the text quoted as HTTP wants it."""
-    cleaned = "".join(character if character >= " " and character != "\x7f" else " " for character in text)
-    quoted = cleaned.replace("\\", "\\\\").replace('"', '\\"')
-    return f'299 - "{quoted}"'.encode()
-
-
-def _unique(warnings: list[str]) -> list[str]:
-    return list(dict.fromkeys(warnings))
+def warning_headers(warnings: Sequence[str]) -> list[tuple[bytes, bytes]]:
+    """`299 - "text"` (RFC 7234) for each warning, once; all of them shortened if they are too long together."""
+    texts = [text for text in dict.fromkeys(warnings) if text and not _CONTROL.search(text)]
+    if sum(map(len, texts)) > _WARNING_CHARACTERS:
+        shortened, size = [], 0
+        for text in texts:
+            if size < _WARNING_CHARACTERS:
+                shortened.append(text[:_WARNING_ITEM_CHARACTERS])
+                size += len(shortened[-1])
+        texts = shortened
+    return [(b"warning", f'299 - "{_QUOTABLE.sub(_ESCAPED, text)}"'.encode()) for text in texts]
 
 
 def _accepts_gzip(request: Request) -> bool:
@@ -123,7 +129,3 @@ def not_found_page() -> Response:
 
 def success_status(details: Object) -> Object:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-
-
-def quoted(text: str) -> str:
-    return quote(text)

@@ -98,7 +98,7 @@ class Reviews:
         data = await request.body()
         content_type = negotiation.parse_content_type(request.header(b"content-type"))
         mode = options.field_validation or "Warn"
-        parsed = bodies.parse_body(data, content_type, TOKEN_REQUEST.kind, strict=mode != "Ignore")
+        parsed = bodies.parse_body(data, content_type, TOKEN_REQUEST, strict=mode != "Ignore")
         obj = bodies.check_type(parsed.value, TOKEN_REQUEST, data, self._registry.catalogue.known_kinds)
         decoded, warnings = bodies.decode(parsed, obj, TOKEN_REQUEST, typed_for(TOKEN_REQUEST).decode, mode)
         request.warnings += warnings

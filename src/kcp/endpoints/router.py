@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kcp.endpoints import reads, writes
 from kcp.endpoints.patches import patch_object
 from kcp.endpoints.respond import Response, not_found_page
+from kcp.endpoints.scale import scale_object
 from kcp.endpoints.watches import watch_objects
 from kcp.meta import errors
 from kcp.meta.gvk import GroupVersionResource
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kcp.endpoints.discovery import Discovery
     from kcp.endpoints.openapi import OpenAPI
     from kcp.endpoints.request import Request, Send
+    from kcp.endpoints.request_info import RequestInfo
     from kcp.endpoints.reviews import Reviews
     from kcp.registry.registry import Registry
     from kcp.registry.resource import Resource
@@ -49,6 +51,11 @@ def method_not_allowed() -> errors.StatusError:
     return errors.MethodNotAllowed.with_message(why, details={})
 
 
+def _is_namespace(info: RequestInfo) -> bool:
+    """Whether it is about the namespace that its path is in, and not about namespaces as if one contained others."""
+    return info.resource == "namespaces" and info.namespace == info.name
+
+
 class Router:
     def __init__(
         self,
@@ -74,6 +81,7 @@ class Router:
         resource = self._catalogue.find(request.cluster, gvr)
         if resource is None:
             return self._unknown_resource(request)
+        request.served = True
         if resource.deprecation:
             request.warnings.append(resource.deprecation)
         if request.cluster == WILDCARD and (info.name or info.verb not in ("list", "watch", "get")):
@@ -81,13 +89,18 @@ class Router:
             raise errors.MethodNotAllowed.with_message(
                 f"{plain.message} in the `*` logical cluster", details=plain.details
             )
-        if info.subresource or len(info.parts) > 3:
-            return await self._route_subresource(request, resource)
-        if info.namespace and not resource.namespaced and info.resource != "namespaces":
+        if info.namespace and not resource.namespaced and not _is_namespace(info):
+            # Before anything else: the question that was authorized is about the namespace.
             if resource.custom:
                 return not_found_page()
             raise not_found()
-        if not info.name:
+        if resource.custom and resource.namespaced and not info.namespace and info.verb not in ("list", "watch"):
+            return not_found_page()
+        if info.watch_prefix and request.method != "GET":
+            raise method_not_allowed()  # the verb that was authorized is watch, whatever the method
+        if info.subresource or len(info.parts) > 3:
+            return await self._route_subresource(request, resource)
+        if not info.name or info.watch_prefix:
             return await self._route_collection(request, resource, send)
         return await self._route_object(request, resource)
 
@@ -121,6 +134,8 @@ class Router:
         if verb not in resource.verbs or (verb == "create" and resource.namespaced and not request.info.namespace):
             raise method_not_allowed()
         if verb == "list" and (request.info.watch_prefix or (request.query_string and request.flag("watch"))):
+            if request.method != "GET":
+                raise method_not_allowed()
             await watch_objects(self._registry, resource, request, send, draining=self._draining)
             return None
         return await handler(self._registry, resource, request)
@@ -142,7 +157,7 @@ class Router:
     async def _route_subresource(self, request: Request, resource: Resource) -> Response:
         info = request.info
         below = resource.subresources.get(info.subresource)
-        if below is None or len(info.parts) > 3 or (resource.namespaced and not info.namespace):
+        if below is None or len(info.parts) > 3 or info.watch_prefix or (resource.namespaced and not info.namespace):
             if resource.custom:
                 raise errors.NotFound(resource.group_resource, info.name)
             raise not_found()
@@ -156,7 +171,5 @@ class Router:
                 raise errors.MethodNotAllowed(resource.group_resource, verb or info.verb)
             raise method_not_allowed()
         if below.scale is not None:
-            from kcp.endpoints.scale import scale_object
-
             return await scale_object(self._registry, resource, request, below.scale)
         return await handler(self._registry, resource, request)

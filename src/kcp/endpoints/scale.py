@@ -57,7 +57,7 @@ async def scale_object(registry: Registry, resource: Resource, request: Request,
 
 
 def _read_scale(request: Request, content_type: str, data: bytes) -> Object:
-    parsed = bodies.parse_body(data, content_type, SCALE.kind, strict=False)
+    parsed = bodies.parse_body(data, content_type, SCALE, strict=False)
     obj = parsed.value
     if not isinstance(obj, dict):
         raise bodies.unrecognized(SCALE.kind, bodies.not_an_object(obj), data)

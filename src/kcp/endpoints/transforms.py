@@ -77,8 +77,6 @@ def check_shape(resource: Resource, media: MediaType, *, is_list: bool) -> None:
 
 def show_object(resource: Resource, body: bytes, *, media: MediaType, include: str, now: datetime) -> bytes:
     """One object's JSON as the transform asked for."""
-    if not media.transform:
-        return body
     check_shape(resource, media, is_list=False)
     obj = codec.loads(body)
     if media.transform == "Table":

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kcp import store
 from kcp.endpoints import negotiation, transforms
 from kcp.endpoints.options import list_options
 from kcp.endpoints.reads import ALL_CLUSTERS, add_cluster, media_for
-from kcp.meta import codec, errors
+from kcp.endpoints.respond import warning_headers
+from kcp.meta import codec, errors, fields
 from kcp.registry.errors import translate
 from kcp.registry.watching import DELETED, start_watch
 from kcp.store.value import body_of, stamp, unstamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kcp.endpoints.negotiation import MediaType
     from kcp.endpoints.request import Request, Send
     from kcp.meta.codec import Object
+    from kcp.registry.listing import ListOptions
     from kcp.registry.registry import Registry
     from kcp.registry.resource import Resource
     from kcp.registry.watching import Watch
@@ -39,7 +40,7 @@ class Framer:
         self, registry: Registry, resource: Resource, media: MediaType, *, include: str, wildcard: bool
     ) -> None:
         self._clock = registry.clock
-        self._resource = resource
+        self.resource = resource
         self._media = media
         self._include = include
         self._wildcard = wildcard
@@ -72,30 +73,26 @@ class Framer:
         if self._plain:
             return b'{"type":"%b","object":%b}\n' % (kind.encode(), body)
         obj = codec.loads(body)
-        if self._resource.from_storage is not None:
-            obj = self._resource.from_storage(obj)
+        if self.resource.from_storage is not None:
+            obj = self.resource.from_storage(obj)
         if self._wildcard:
             add_cluster(obj, cluster)
         return self.object_frame(kind, obj)
 
     def object_frame(self, kind: str, obj: Object) -> bytes:
         if kind != "ERROR":
-            obj = self._transform(kind, obj)
+            obj = self._transform(obj)
         if self._media.name == negotiation.PROTOBUF:
             from kcp.endpoints import protobuf
 
             return protobuf.encode_watch_frame(kind, obj)
         return codec.dumps({"type": kind, "object": obj}) + b"\n"
 
-    def _transform(self, kind: str, obj: Object) -> Object:
+    def _transform(self, obj: Object) -> Object:
         if self._media.transform == "Table":
-            if kind == "BOOKMARK":
-                rows: list[Object] = [obj]
-            else:
-                rows = [obj]
             shown = transforms.table(
-                self._resource,
-                rows,
+                self.resource,
+                [obj],
                 {"resourceVersion": obj["metadata"].get("resourceVersion", "")},
                 media=self._media,
                 include=self._include,
@@ -112,9 +109,9 @@ class Framer:
         metadata: Object = {"resourceVersion": str(revision)}
         if initial_end:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
-        if not self._resource.custom:
+        if not self.resource.custom:
             metadata["creationTimestamp"] = None
-        body: Object = {"kind": self._resource.gvk.kind, "apiVersion": self._resource.api_version, "metadata": metadata}
+        body: Object = {"kind": self.resource.gvk.kind, "apiVersion": self.resource.api_version, "metadata": metadata}
         return self.object_frame("BOOKMARK", body)
 
     def error(self, error: errors.StatusError) -> bytes:
@@ -131,27 +128,44 @@ async def watch_objects(
     include = "Metadata"
     if media.transform == "Table":
         include = transforms.include_policy(request.parameter("includeObject"))
-    options = list_options(request)
+    options = _select_name(list_options(request), request.info.name)
     cluster = None if request.cluster == ALL_CLUSTERS else request.cluster
     namespace = request.info.namespace or None if resource.namespaced else ""
     framer = Framer(registry, resource, media, include=include, wildcard=cluster is None)
     try:
         watch = await start_watch(registry, resource, cluster, namespace, options)
     except errors.Expired as error:
-        await _start(send, media)
+        await _start(request, send, media)
         await send({"type": "http.response.body", "body": framer.error(error)})
         return
     timeout = float(options.timeout_seconds or 0) or MIN_TIMEOUT_SECONDS * (1 + random.random())
     stream = _Stream(framer, watch, send, bookmarks=options.allow_bookmarks)
     with watch.watcher:
-        await _start(send, media)
+        await _start(request, send, media)
         await _until_gone(stream.run(timeout, initial_end=watch.initial_end), request, draining, watch)
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _start(send: Send, media: MediaType) -> None:
+def _select_name(options: ListOptions, name: str) -> ListOptions:
+    """A watch of one object, by the old path that names it, is one of the collection with a selector."""
+    if not name:
+        return options
+    if not options.field_selector:
+        return replace(options, field_selector=f"metadata.name={name}")
+    try:
+        selected = fields.parse(options.field_selector).requires_exact_match("metadata.name")
+    except ValueError as error:
+        raise errors.BadRequest(str(error)) from error
+    if selected != name:
+        raise errors.BadRequest("fieldSelector metadata.name doesn't match requested name")
+    return options
+
+
+async def _start(request: Request, send: Send, media: MediaType) -> None:
     content_type = media.name + (";stream=watch" if media.name == negotiation.PROTOBUF else "")
     headers = [(b"content-type", content_type.encode()), (b"cache-control", b"no-cache, private")]
+    headers += warning_headers(request.warnings)
+    request.streaming = True
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
@@ -200,11 +214,7 @@ class _Stream:
         except store.Closed:
             return
         except store.StoreError as error:
-            await self._write(self._framer.error(translate(error, self._resource_name, "")))
-
-    @property
-    def _resource_name(self) -> Any:  # noqa: ANN401
-        return self._framer._resource.group_resource
+            await self._write(self._framer.error(translate(error, self._framer.resource.group_resource, "")))
 
     async def _send_initial(self, *, initial_end: bool) -> None:
         framer = self._framer
@@ -240,7 +250,3 @@ class _Stream:
 
     async def _write(self, data: bytes) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
-
-
-def is_watch(request: Request, flag: Callable[[str], bool]) -> bool:
-    return request.info.watch_prefix or flag("watch")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 from typing import TYPE_CHECKING
 
 from kcp.apis.typed import typed_for
 from kcp.endpoints import bodies, negotiation
-from kcp.endpoints.options import WriteOptions, check_dry_run, list_options
-from kcp.endpoints.reads import list_body, media_for, show
-from kcp.endpoints.respond import Response, json_response, success_status
+from kcp.endpoints.options import WriteOptions, check_dry_run, list_options, parse_integer
+from kcp.endpoints.reads import media_for, show, show_list
+from kcp.endpoints.respond import Response, encode, success_status, wants_pretty
 from kcp.meta import codec, errors, field
 from kcp.meta.field import FieldPath
 from kcp.meta.gvk import GroupKind, GroupVersionKind
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from kcp.meta.codec import Object
     from kcp.registry.registry import Registry
     from kcp.registry.resource import Resource
+    from kcp.store import Record
 
+DELETED_AT_ONCE = 64
 DELETE_OPTIONS = GroupVersionKind("meta.k8s.io", "v1", "DeleteOptions")
 _POLICIES = ("Foreground", "Background", "Orphan")
 # DeleteOptions are decoded without the sentence around it that other bodies get.
@@ -53,7 +57,7 @@ async def decode_body(registry: Registry, resource: Resource, request: Request, 
     content_type = negotiation.parse_content_type(request.header(b"content-type"))
     gvk = resource.gvk
     mode = options.field_validation or "Warn"
-    parsed = bodies.parse_body(data, content_type, gvk.kind, strict=mode != "Ignore")
+    parsed = bodies.parse_body(data, content_type, gvk, strict=mode != "Ignore")
     if resource.custom:
         obj = bodies.check_custom_type(parsed.value, gvk, data)
     else:
@@ -94,7 +98,7 @@ async def read_delete_options(request: Request) -> tuple[DeleteOptions, Object, 
         options = _decode_delete_options(data, negotiation.parse_content_type(request.header(b"content-type")))
     elif request.query_string:
         options = _query_delete_options(request)
-    dry_run = options.get("dryRun") or request.query.get("dryRun", [])
+    dry_run = options.get("dryRun") or []
     _check_delete_options(options, dry_run)
     preconditions = options.get("preconditions") or {}
     found = DeleteOptions(
@@ -109,7 +113,7 @@ async def read_delete_options(request: Request) -> tuple[DeleteOptions, Object, 
 
 def _decode_delete_options(data: bytes, content_type: str) -> Object:
     try:
-        parsed = bodies.parse_body(data, content_type, "DeleteOptions", strict=False)
+        parsed = bodies.parse_body(data, content_type, DELETE_OPTIONS, strict=False)
     except errors.BadRequest as error:
         raise errors.BadRequest(_UNWRAP.sub("", error.message)) from error
     if not isinstance(parsed.value, dict):
@@ -132,9 +136,9 @@ def _query_delete_options(request: Request) -> Object:
     if "orphanDependents" in request.query:
         options["orphanDependents"] = request.flag("orphanDependents")
     if grace := request.parameter("gracePeriodSeconds"):
-        from kcp.endpoints.options import parse_integer
-
         options["gracePeriodSeconds"] = parse_integer(grace)
+    if "dryRun" in request.query:
+        options["dryRun"] = request.query["dryRun"]
     return options
 
 
@@ -167,31 +171,32 @@ async def delete_object(registry: Registry, resource: Resource, request: Request
     )
     deleted = await delete(registry, resource, write, options)
     if not deleted.gone:
-        return show(registry, resource, request, deleted.body, media=media)
-    return show_gone(resource, info.name, deleted.last, media.name)
+        # Other deletions that take time are told as done: clients have come to expect it.
+        status = 202 if options.orphan_dependents is False else 200
+        return show(registry, resource, request, deleted.body, media=media, status=status)
+    return show_gone(resource, request, deleted.last, media.name)
 
 
-def show_gone(resource: Resource, name: str, last: Object, media: str) -> Response:
-    details = {"name": name}
+def show_gone(resource: Resource, request: Request, last: Object, media: str) -> Response:
+    details = {"name": request.info.name}
     if resource.gvr.group:
         details["group"] = resource.gvr.group
     details["kind"] = resource.gvr.resource
     details["uid"] = last["metadata"].get("uid", "")
-    status = success_status(details)
-    if media == negotiation.JSON:
-        return json_response(200, status)
-    from kcp.endpoints.respond import encode
-
-    return Response(200, encode(codec.dumps(status), media), media)
+    body = encode(codec.dumps(success_status(details)), media, pretty=wants_pretty(request))
+    return Response(200, body, media)
 
 
 async def delete_collection(registry: Registry, resource: Resource, request: Request) -> Response:
-    """Every object that the selectors choose, one after the other; the answer is the list that was found."""
+    """Every object that the selectors choose, some at a time; the answer is the list that was found."""
+    media = media_for(request, resource, collection=False)
     options = list_options(request)
     deletion, shown, dry_run = await read_delete_options(request)
     namespace = request.info.namespace or None if resource.namespaced else ""
     listing = await list_page(registry, resource, request.cluster, namespace, options)
-    for record in listing.page.records():
+    records = listing.page.records()
+
+    async def remove(record: Record) -> None:
         write = WriteRequest(
             request.cluster,
             request.user,
@@ -201,8 +206,15 @@ async def delete_collection(registry: Registry, resource: Resource, request: Req
             options=shown,
             warnings=request.warnings,
         )
-        try:
+        with contextlib.suppress(errors.NotFound):  # someone else was faster, which is as good
             await delete(registry, resource, write, deletion)
-        except errors.NotFound:
-            continue  # someone else was faster, which is as good
-    return Response(200, list_body(resource, listing, with_cluster=False))
+
+    for start in range(0, len(records), DELETED_AT_ONCE):
+        # Those that are asked for together are committed together.
+        outcomes = await asyncio.gather(
+            *(remove(record) for record in records[start : start + DELETED_AT_ONCE]), return_exceptions=True
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+    return show_list(registry, resource, request, listing, media)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kcp.controller.client import LocalClient
-from kcp.controller.controller import DONE, Controller, Outcome, Watch
+from kcp.controller.controller import DONE, Controller, Later, Outcome, Watch
 from kcp.meta import codec, errors
 from kcp.meta.wellknown import FINALIZER_FOREGROUND, FINALIZER_ORPHAN
 from kcp.registry.changes import DELETING, FINALIZERS, ObjectKey, ResourceKey
@@ -37,6 +37,7 @@ NAME: Final = "garbage-collector"
 CRDS: Final = ResourceKey("apiextensions.k8s.io", "customresourcedefinitions")
 # As in Kubernetes, nobody collects events: they end by themselves.
 IGNORED: Final = frozenset((ResourceKey("", "events"),))
+SETTLE_SECONDS: Final = 2.0
 _ORPHANED_AT_ONCE: Final = 50
 _HELD: Final = DELETING | FINALIZERS
 
@@ -300,7 +301,7 @@ class Feed:
             return True
         return new.flags & _HELD == _HELD or bool(new.owners) or (old is not None and bool(old.owners))
 
-    def make_keys(self, change: Change) -> Iterable[Key]:
+    def make_keys(self, change: Change) -> Iterable[Key | Later[Key]]:
         key, new, old = change.key, change.new, change.old
         if new is None:
             assert old is not None
@@ -311,7 +312,10 @@ class Feed:
             self._index.note(key.cluster, owners)
         if key.resource == CRDS:
             yield KindsOf(key.cluster)
-        if new.flags & _HELD == _HELD or (owners and (old is None or old.owners != owners)):
+        if old is None and owners:
+            # Its owner may have been made through another server, and not be seen here yet.
+            yield Later(key, SETTLE_SECONDS)
+        elif new.flags & _HELD == _HELD or (owners and old is not None and old.owners != owners):
             yield key
         if old is not None and old.owners:
             yield from self._of_released(Item(key, codec.loads(old.body)), Item(key, codec.loads(new.body)))

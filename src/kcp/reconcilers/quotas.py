@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kcp.controller.client import LocalClient
-from kcp.controller.controller import DONE, Controller, Outcome, Periodic, Watch
+from kcp.controller.controller import DONE, Controller, Later, Outcome, Periodic, Watch
 from kcp.controller.keys import NamespacedKey
 from kcp.meta import errors
 from kcp.meta.gvk import GroupVersionResource, parse_group_resource
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "quotas"
 RESYNC_SECONDS: Final = 300.0
+SETTLE_SECONDS: Final = 0.5
 QUOTAS: Final = GroupVersionResource("", "v1", "resourcequotas")
 _QUOTAS: Final = ResourceKey("", "resourcequotas")
 _COUNT: Final = "count/"
@@ -161,8 +162,9 @@ def _is_present(change: Change) -> bool:
     return change.new_stored is not None
 
 
-def _quota_keys(change: Change) -> Iterable[NamespacedKey]:
-    yield NamespacedKey(*change.key[1:])
+def _quota_keys(change: Change) -> Iterable[Later[NamespacedKey]]:
+    # Whoever makes a quota may want to set its status at once, and should not have to race with us for it.
+    yield Later(NamespacedKey(*change.key[1:]), SETTLE_SECONDS)
 
 
 def _namespace_keys(change: Change) -> Iterable[NamespacedKey]:

@@ -25,10 +25,12 @@ from kcp.store import ABSENT, Check, Conflict, ObjectKey, Put, ResourceKey, Revi
 from kcp.store.value import DELETING
 
 if TYPE_CHECKING:
+    from kcp.admission.attributes import Attributes
     from kcp.meta.codec import Object
     from kcp.registry.registry import Registry
     from kcp.registry.request import WriteRequest
     from kcp.registry.resource import Resource
+    from kcp.store import Record
 
 GENERATED_NAME_ATTEMPTS = 8
 _NAMESPACES = ResourceKey("", "namespaces")
@@ -37,41 +39,34 @@ _WRONG_NAMESPACE = "the namespace of the provided object does not match the name
 
 async def create(registry: Registry, resource: Resource, request: WriteRequest, obj: Object) -> bytes:
     """Store a new object, decoded and defaulted before, and return it as JSON."""
-    metadata = begin(resource, request, obj)
-    given_name = metadata.get("name", "")
-    generate = metadata.get("generateName", "") if not given_name else ""
-    for attempt in range(GENERATED_NAME_ATTEMPTS):
-        if generate:
-            metadata["name"] = make_generated_name(generate)
+    begin(resource, request, obj)
+    drop_duplicate_owners(obj["metadata"], request.warnings, SENT_DUPLICATES)
+    if request.manager:
+        now = registry.clock.now()
+        update_managed_fields(None, obj, resource.write_scope(), manager=request.manager, now=now)
+    attributes = make_attributes(resource, request, Operation.CREATE, obj, None)
+    namespace_check = _namespace_check(registry, resource, request)
+    await registry.chain.mutate(attributes)
+    obj = attributes.obj = attributes.obj or obj
+    metadata = obj["metadata"]
+    drop_duplicate_owners(metadata, request.warnings, ADMITTED_DUPLICATES)
+    if metadata.get("name") or not metadata.get("generateName"):
+        return await _store(registry, resource, request, attributes, namespace_check)
+    # What changes an object does so once; each name is tried with a copy of what it left.
+    for _ in range(GENERATED_NAME_ATTEMPTS):
+        attributes.obj = codec.loads(codec.dumps(obj))
+        attributes.obj["metadata"]["name"] = make_generated_name(metadata["generateName"])
         try:
-            return await _create_once(registry, resource, request, obj)
-        except _Exists as exists:
-            if generate and attempt + 1 < GENERATED_NAME_ATTEMPTS:
-                metadata = obj["metadata"]
-                continue
-            name = exists.name
-            if generate:
-                raise errors.AlreadyExists.for_generated_name(resource.group_resource, name) from None
-            raise errors.AlreadyExists(resource.group_resource, name) from None
-    raise AssertionError("unreachable")
-
-
-class _Exists(Exception):
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
+            return await _store(registry, resource, request, attributes, namespace_check)
+        except errors.AlreadyExists as error:
+            taken = error
+    raise taken
 
 
 def begin(resource: Resource, request: WriteRequest, obj: Object) -> Object:
     """Check that the object fits the address it was sent to, and return its metadata."""
     metadata: Object = obj.setdefault("metadata", {})
-    if resource.namespaced:
-        given = metadata.get("namespace", "")
-        if given and given != request.namespace:
-            raise errors.BadRequest(_WRONG_NAMESPACE)
-        metadata["namespace"] = request.namespace
-    else:
-        metadata.pop("namespace", None)
+    _set_namespace(resource, request, metadata)
     if request.name and metadata.get("name", request.name) != request.name:
         raise errors.BadRequest(
             f"the name of the object ({metadata['name']}) does not match the name on the URL ({request.name})"
@@ -83,31 +78,39 @@ def begin(resource: Resource, request: WriteRequest, obj: Object) -> Object:
     return metadata
 
 
-async def _create_once(registry: Registry, resource: Resource, request: WriteRequest, obj: Object) -> bytes:
-    drop_duplicate_owners(obj["metadata"], request.warnings, SENT_DUPLICATES)
-    if request.manager:
-        now = registry.clock.now()
-        update_managed_fields(None, obj, resource.write_scope(), manager=request.manager, now=now)
-    attributes = make_attributes(resource, request, Operation.CREATE, obj, None)
-    namespace_check = _namespace_check(registry, resource, request)
-    await registry.chain.mutate(attributes)
-    obj = attributes.obj or obj
-    drop_duplicate_owners(obj["metadata"], request.warnings, ADMITTED_DUPLICATES)
+def _set_namespace(resource: Resource, request: WriteRequest, metadata: Object) -> None:
+    if not resource.namespaced:
+        metadata.pop("namespace", None)
+        return
+    given = metadata.get("namespace", "")
+    if given and given != request.namespace:
+        raise errors.BadRequest(_WRONG_NAMESPACE)
+    metadata["namespace"] = request.namespace
+
+
+async def _store(
+    registry: Registry, resource: Resource, request: WriteRequest, attributes: Attributes, namespace_check: list[Check]
+) -> bytes:
+    """Complete and check what mutating admission left, and commit it. Raises AlreadyExists."""
+    assert attributes.obj is not None
+    obj = attributes.obj
     prepare(registry, resource, request, obj)
     await registry.chain.validate(attributes)
     name = obj["metadata"]["name"]
     key = key_of(resource, request.cluster, request.namespace, name)
     if request.dry_run:
-        if registry.store.get(key) is not None:
-            raise _Exists(name)
+        if (found := registry.store.get(key)) is not None:
+            raise _already_exists(resource, obj, found)
         return codec.dumps(obj)
+    if _is_version(obj["metadata"].get("resourceVersion", "")):
+        raise errors.StatusError("resourceVersion should not be set on objects to be created")
     value = encode(resource, obj)
     while True:
         try:
             revision = await registry.store.commit([Put(key, value, ABSENT), *namespace_check])
         except Conflict as conflict:
             if conflict.key == key:
-                raise _Exists(name) from None
+                raise _already_exists(resource, obj, conflict.current) from None
             # Only the namespace changed. It need not be asked again who may do what, but it must still take objects.
             namespace_check = _namespace_check(registry, resource, request)
             if not namespace_check or conflict.current is None or conflict.current.flags & DELETING:
@@ -120,6 +123,21 @@ async def _create_once(registry: Registry, resource: Resource, request: WriteReq
         obj["metadata"]["resourceVersion"] = str(revision)
         return codec.dumps(obj)
     return stored_body(value, revision)
+
+
+def _already_exists(resource: Resource, obj: Object, found: Record | None) -> errors.AlreadyExists:
+    name, generated = obj["metadata"]["name"], obj["metadata"].get("generateName")
+    make = errors.AlreadyExists.for_generated_name if generated else errors.AlreadyExists
+    error = make(resource.group_resource, name)
+    if found is None or not found.flags & DELETING:
+        return error
+    message = f"object is being deleted: {error.message}"
+    return errors.AlreadyExists.with_message(message, details=error.details)
+
+
+def _is_version(text: str) -> bool:
+    """Whether it is one that an object can have; the store forgets anything else that a client calls a version."""
+    return text.isascii() and text.isdigit() and text.strip("0") != ""
 
 
 def _namespace_check(registry: Registry, resource: Resource, request: WriteRequest) -> list[Check]:
@@ -137,8 +155,7 @@ def prepare(registry: Registry, resource: Resource, request: WriteRequest, obj: 
     strategy = resource.strategy
     context = registry.context(request.cluster, request.user)
     metadata = obj["metadata"]
-    if metadata.pop("resourceVersion", ""):
-        raise errors.StatusError("resourceVersion should not be set on objects to be created")
+    _set_namespace(resource, request, metadata)
     metadata["uid"] = make_uid()
     metadata["creationTimestamp"] = format_time(context.now)
     if strategy.generation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kcp.admission.attributes import Operation
 from kcp.meta import codec, errors
@@ -13,7 +13,7 @@ from kcp.meta.wellknown import FINALIZER_FOREGROUND, FINALIZER_ORPHAN
 from kcp.registry.errors import translate
 from kcp.registry.registry import key_of, read_object
 from kcp.registry.writing import encode, make_attributes, stored_body
-from kcp.store import Conflict, Delete, Put, StoreError
+from kcp.store import Conflict, Delete, Put, ResourceKey, StoreError
 
 if TYPE_CHECKING:
     from kcp.meta.codec import Object
@@ -21,6 +21,21 @@ if TYPE_CHECKING:
     from kcp.registry.request import WriteRequest
     from kcp.registry.resource import Resource
     from kcp.store import Record
+
+_NAMESPACES: Final = ResourceKey("", "namespaces")
+_EVENTS: Final = ResourceKey("", "events")
+_CRDS: Final = ResourceKey("apiextensions.k8s.io", "customresourcedefinitions")
+# Upstream these begin their deletion in code of their own, which speaks in other words.
+_OWN_DELETION: Final = frozenset((_NAMESPACES, _CRDS))
+_OWN_WORDS: Final = "Precondition failed: {0} in precondition: {1}, {0} in object meta: {2}"
+_WRONG_UID: Final = (
+    "the UID in the precondition ({}) does not match the UID in record ({}). "
+    "The object might have been deleted and then recreated"
+)
+_WRONG_VERSION: Final = (
+    "the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({}). "
+    "The object might have been modified"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +96,15 @@ async def _delete_once(
 
 def check_preconditions(resource: Resource, name: str, options: DeleteOptions, old: Object) -> None:
     metadata = old["metadata"]
-    subject = GroupResource(resource.gvk.group, resource.gvk.kind)
+    own = resource.key in _OWN_DELETION
+    subject = resource.group_resource if own else GroupResource(resource.gvk.group, resource.gvk.kind)
     uid, found = options.uid, metadata.get("uid", "")
     if uid is not None and uid != found:
-        why = (
-            f"the UID in the precondition ({uid}) does not match the UID in record ({found}). "
-            "The object might have been deleted and then recreated"
-        )
+        why = _OWN_WORDS.format("UID", uid, found) if own else _WRONG_UID.format(uid, found)
         raise errors.Conflict(subject, name, why)
     version, found = options.resource_version, metadata.get("resourceVersion", "")
     if version is not None and version != found:
-        why = (
-            f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
-            f"({found}). The object might have been modified"
-        )
+        why = _OWN_WORDS.format("ResourceVersion", version, found) if own else _WRONG_VERSION.format(version, found)
         raise errors.Conflict(subject, name, why)
 
 
@@ -102,7 +112,7 @@ def _marked(registry: Registry, resource: Resource, options: DeleteOptions, old:
     """The object as it waits for its finalizers. Does not change `old`."""
     obj = dict(old)
     metadata = obj["metadata"] = dict(old["metadata"])
-    finalizers = _choose_finalizers(metadata.get("finalizers") or [], options)
+    finalizers = _choose_finalizers(resource, metadata, options)
     if finalizers:
         metadata["finalizers"] = finalizers
     else:
@@ -116,11 +126,18 @@ def _marked(registry: Registry, resource: Resource, options: DeleteOptions, old:
     return obj
 
 
-def _choose_finalizers(present: list[str], options: DeleteOptions) -> list[str]:
+def _choose_finalizers(resource: Resource, metadata: Object, options: DeleteOptions) -> list[str]:
     """The garbage collector's finalizers follow the policy asked for; without one, those present stay."""
+    present: list[str] = metadata.get("finalizers") or []
+    is_first = not metadata.get("deletionTimestamp")
+    if resource.key == _CRDS and is_first:
+        return present
     orphan, foreground = FINALIZER_ORPHAN in present, FINALIZER_FOREGROUND in present
-    if options.orphan_dependents is not None:
-        orphan, foreground = options.orphan_dependents, False
+    if resource.key == _EVENTS:
+        orphan = foreground = False  # the collector leaves events alone, so nobody would take its finalizers off
+    elif options.orphan_dependents is not None:
+        orphan = options.orphan_dependents
+        foreground = not orphan and is_first and resource.key == _NAMESPACES
     elif options.propagation_policy is not None:
         orphan = options.propagation_policy == "Orphan"
         foreground = options.propagation_policy == "Foreground"
@@ -129,4 +146,4 @@ def _choose_finalizers(present: list[str], options: DeleteOptions) -> list[str]:
         kept.append(FINALIZER_ORPHAN)
     if foreground:
         kept.append(FINALIZER_FOREGROUND)
-    return present if sorted(kept) == sorted(present) else kept
+    return present if set(kept) == set(present) else kept

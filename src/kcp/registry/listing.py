@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,6 +30,7 @@ _EXPIRED_CONTINUE = (
 _EXPIRED_VERSION = "The resourceVersion for the provided list is too old."
 # Of a byte that is no character, encoding/json shows the byte; the decoder of bodies shows it as a character.
 _GO_BYTE = re.compile(r"'\\u00([89a-f][0-9a-f])'")
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9_-]")
 _LIST_OPTIONS = GroupKind("meta.k8s.io", "ListOptions")
 
 
@@ -153,19 +153,19 @@ async def list_page(
     """`cluster` None is all of them; `namespace` None is all of them."""
     check_options(options)
     selection = make_selection(resource, options)
-    version = parse_version(options.resource_version)
     scope = Scope(resource.key, cluster, namespace)
     if options.continue_token:
-        if version:
-            raise errors.BadRequest("specifying resource version is not allowed when using continue")
         return _list_rest(registry, resource, scope, options, selection)
+    version = parse_version(options.resource_version)
     if version and version > registry.store.revision:
         await registry.store.sync()
         if version > registry.store.revision:
             raise too_large_version(version, registry.store.revision)
     elif options.resource_version != "0":
         await registry.store.sync()
-    at = Revision(version) if version and options.resource_version_match == "Exact" else None
+    # A limit has always meant the exact version, unless the client says otherwise (storage.ValidateListOptions).
+    is_exact = options.resource_version_match == "Exact" or (not options.resource_version_match and options.limit > 0)
+    at = Revision(version) if version and is_exact else None
     if at is None and selection.name is not None and namespace is not None and cluster is not None:
         return _list_one(registry, scope, selection)
     try:
@@ -198,6 +198,8 @@ def _list_rest(
     registry: Registry, resource: Resource, scope: Scope, options: ListOptions, selection: Selection
 ) -> Listing:
     revision, after = parse_continue(options.continue_token, scope)
+    if options.resource_version not in ("", "0"):
+        raise errors.BadRequest("specifying resource version is not allowed when using continue")
     try:
         page = registry.store.range(
             scope,
@@ -232,10 +234,12 @@ def make_continue(revision: int, after: ObjectKey) -> str:
 
 def parse_continue(token: str, scope: Scope) -> tuple[int, ObjectKey]:
     """Raises BadRequest for anything we did not make; a token never leads out of the scope it is used in."""
-    try:
-        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-    except (binascii.Error, ValueError) as error:
-        raise _invalid_continue("illegal base64 data") from error
+    strange = _NOT_BASE64.search(token)
+    # Python reads over what is no base64; Go says where it begins, or where a rest of one character stands.
+    if strange is not None or len(token) % 4 == 1:
+        position = strange.start() if strange else len(token) - 1
+        raise _invalid_continue(f"illegal base64 data at input byte {position}")
+    text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
     try:
         found = codec.loads(text)
     except ValueError as error:

@@ -96,10 +96,12 @@ def _field_test(resource: Resource, selector: fields.Selector) -> Test:
 
 def unsupported_field(resource: Resource, selector: fields.Selector) -> str | None:
     """The first field that this kind cannot be selected by."""
+    known = resource.strategy.field_labels
     for requirement in selector.requirements:
         name = requirement.field
-        if name == "metadata.namespace" and not resource.namespaced:
+        # Kinds with a list of their own leave it out where there is none; the others take it, and find nothing.
+        if name == "metadata.namespace" and not resource.namespaced and (resource.custom or known):
             return name
-        if name not in _METADATA_FIELDS and name not in resource.strategy.field_labels:
+        if name not in _METADATA_FIELDS and name not in known:
             return name
     return None

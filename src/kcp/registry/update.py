@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kcp.admission.attributes import Operation
+from kcp.auth.attributes import Attributes as Question
+from kcp.auth.authorizer import forbidden
 from kcp.meta import codec, errors, field
 from kcp.meta.gvk import GroupKind
 from kcp.patch.managed_fields import ignore_timestamps, update_managed_fields
@@ -72,7 +74,12 @@ async def update(registry: Registry, resource: Resource, request: WriteRequest, 
         attempt += 1
         record = registry.store.get(key)
         if record is None:
-            return await _create_instead(registry, resource, request, change)
+            try:
+                return await _create_instead(registry, resource, request, change)
+            except errors.AlreadyExists:
+                if registry.store.get(key) is None:
+                    raise
+                continue  # someone else was faster: now there is something to change
         try:
             return Written(await _update_once(registry, resource, request, change, record))
         except Conflict:
@@ -89,11 +96,30 @@ async def _create_instead(registry: Registry, resource: Resource, request: Write
         raise _uid_conflict(resource, request.name, metadata["uid"], "")
     if metadata.get("resourceVersion"):
         raise errors.Conflict(resource.group_resource, request.name, MODIFIED)
+    _authorize_create(registry, resource, request)
     manager, request.manager = request.manager, "" if change.sets_managers else request.manager
     try:
         return Written(await create(registry, resource, request, obj), created=True)
     finally:
         request.manager = manager
+
+
+def _authorize_create(registry: Registry, resource: Resource, request: WriteRequest) -> None:
+    """Whoever may only change objects may not bring one into being."""
+    gvr = resource.gvr
+    question = Question(
+        request.user,
+        "create",
+        request.cluster,
+        group=gvr.group,
+        version=gvr.version,
+        resource=gvr.resource,
+        namespace=request.namespace,
+        name=request.name,
+    )
+    decision = registry.authorizer.authorize(question)
+    if not decision.allowed:
+        raise forbidden(question, decision.reason)
 
 
 async def _update_once(
@@ -104,12 +130,15 @@ async def _update_once(
     strategy = strategy_for(resource, request.subresource)
     _check_address(resource, request, obj)
     _check_preconditions(resource, request, strategy, obj, old, is_replacement=not change.consumes)
-    drop_duplicate_owners(obj["metadata"], request.warnings, SENT_DUPLICATES)
+    if not change.consumes:  # a patch is looked at once, after admission
+        drop_duplicate_owners(obj["metadata"], request.warnings, SENT_DUPLICATES)
     attributes = make_attributes(resource, request, Operation.UPDATE, obj, old)
     context = registry.context(request.cluster, request.user)
     if request.manager and not change.sets_managers:
         scope = resource.write_scope(change.tracked_as or request.subresource)
         update_managed_fields(old, obj, scope, manager=request.manager, now=context.now)
+        if change.tracked_as:
+            _drop_times(obj["metadata"], change.tracked_as)
     await registry.chain.mutate(attributes)
     obj = attributes.obj or obj
     drop_duplicate_owners(obj["metadata"], request.warnings, ADMITTED_DUPLICATES)
@@ -179,6 +208,18 @@ def _carry_over(metadata: Object, before: Object) -> None:
     metadata["resourceVersion"] = before["resourceVersion"]
 
 
+def _drop_times(metadata: Object, subresource: str) -> None:
+    """What is managed through another kind's endpoint is translated there, and loses its time on the way."""
+    entries = metadata.get("managedFields")
+    if entries:
+        metadata["managedFields"] = [
+            {name: value for name, value in entry.items() if name != "time"}
+            if entry.get("subresource") == subresource
+            else entry
+            for entry in entries
+        ]
+
+
 def _set_generation(strategy: Strategy, obj: Object, old: Object) -> None:
     if strategy.generation and strategy.spec_of(obj) != strategy.spec_of(old):
         obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
@@ -200,17 +241,18 @@ async def _commit(
     if obj == old:
         return record.body if resource.from_storage is None else codec.dumps(obj)
     value = encode(resource, obj)
-    operations: list[Any] = [Put(record.key, value, record.revision)]
-    if obj["metadata"].get("deletionTimestamp") and not resource.strategy.is_held(obj):
-        operations = [Delete(record.key, record.revision)]
+    is_last = bool(obj["metadata"].get("deletionTimestamp")) and not resource.strategy.is_held(obj)
     if request.dry_run:
         return codec.dumps(obj)
+    operation = Delete(record.key, record.revision) if is_last else Put(record.key, value, record.revision)
     try:
-        revision = await registry.store.commit(operations)
+        revision = await registry.store.commit([operation])
     except Conflict:
         raise
     except StoreError as error:
         raise translate(error, resource.group_resource, request.name) from error
+    if is_last:
+        return codec.dumps(obj)  # it was never stored in this form, so it has no version of its own
     if resource.from_storage is not None:
         obj["metadata"]["resourceVersion"] = str(revision)
         return codec.dumps(obj)

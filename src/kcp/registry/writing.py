@@ -81,7 +81,7 @@ def drop_duplicate_owners(metadata: Object, warnings: list[str], warning: str) -
     for reference in references:
         if reference not in kept:
             kept.append(reference)
-        elif reference.get("uid", "") not in twice:
+        else:
             twice.append(reference.get("uid", ""))
     if twice:
         metadata["ownerReferences"] = kept

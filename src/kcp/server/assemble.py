@@ -30,7 +30,7 @@ from kcp.endpoints.app import make_app
 from kcp.endpoints.discovery import Discovery
 from kcp.endpoints.flow import Flow, Lane
 from kcp.endpoints.health import Health
-from kcp.endpoints.metrics import Metrics
+from kcp.endpoints.metrics import Counter, Gauge, Histogram, Metrics
 from kcp.endpoints.openapi import OpenAPI
 from kcp.endpoints.reviews import Reviews
 from kcp.endpoints.router import Router
@@ -169,8 +169,7 @@ def build(parts: Parts) -> Assembled:
     def on_change(cluster: str | None, resource: ResourceKey) -> None:
         if resource.group == RBAC_GROUP:
             rbac.forget(cluster or wellknown.ADMIN_CLUSTER)  # the servers' own cluster stands for all
-        if cluster is not None:
-            chain.forget(cluster, resource.group, resource.resource)
+        chain.forget(cluster, resource.group, resource.resource)
 
     return Assembled(cast("Application", app), registry, webhooks, tokens, on_change)
 
@@ -182,7 +181,8 @@ def make_manager(parts: Parts, assembled: Assembled, root_ca: bytes) -> Controll
     leader = None
     if parts.options.etcd is not None:
         leader = Leader(LocalClient(registry, "leader-election"), parts.clock, f"{platform.node()}_{make_uid()}")
-    return ControllerManager(controllers, ChangeFeed(parts.store), parts.clock, leader=leader)
+    observer = ControllerFigures(parts.metrics)
+    return ControllerManager(controllers, ChangeFeed(parts.store), parts.clock, leader=leader, observer=observer)
 
 
 def make_authenticator(parts: Parts, tokens: ServiceAccountTokens) -> Authenticator:
@@ -227,6 +227,26 @@ def add_figures(parts: Parts, flow: Flow) -> None:
     metrics.gauge(
         "process_resident_memory_bytes", "Resident memory size in bytes.", lambda: {(): resident_memory_bytes()}
     )
+
+
+class ControllerFigures:
+    """What the controllers do, under the names that Kubernetes' work queues have."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        buckets = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
+        self._seconds = metrics.register(
+            Histogram("workqueue_work_duration_seconds", "Time to handle one key.", ["name"], buckets=buckets)
+        )
+        self._retries = metrics.register(Counter("workqueue_retries_total", "Keys that failed.", ["name"]))
+        self._depth = metrics.register(Gauge("workqueue_depth", "Keys that wait.", ["name"]))
+
+    def reconciled(self, controller: str, seconds: float, *, failed: bool) -> None:
+        self._seconds.observe(controller, value=seconds)
+        if failed:
+            self._retries.add(controller)
+
+    def queued(self, controller: str, length: int) -> None:
+        self._depth.set(controller, value=length)
 
 
 def resident_memory_bytes() -> int:

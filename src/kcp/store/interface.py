@@ -71,9 +71,9 @@ class Page(NamedTuple):
         number = layout.RESOURCE_BYTES
         return [Record(decode_tail(self.resources[key[:number]], key[number:]), stored) for key, stored in self.pairs]
 
-    def bodies(self) -> list[bytes]:
-        """The JSON of each object: what a list sends, without a look at the keys."""
-        return bodies_of(self.pairs)
+    def bodies(self, skip: int = 0) -> list[bytes]:
+        """The JSON of each object, without its first bytes: what a list sends, without a look at the keys."""
+        return bodies_of(self.pairs, skip)
 
 
 class Watcher(Protocol):

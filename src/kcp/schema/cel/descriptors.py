@@ -70,6 +70,7 @@ _SYNTAX: Final[dict[str, tuple[tuple[str, int, str], ...]]] = {
         ("list_type", 6, "ListType"),
         ("map_type", 7, "MapType"),
         ("message_type", 9, "string"),
+        ("type_param", 10, "string"),
         ("abstract_type", 14, "AbstractType"),
     ),
     "ListType": (("elem_type", 1, "Type"),),
@@ -89,7 +90,15 @@ _SYNTAX: Final[dict[str, tuple[tuple[str, int, str], ...]]] = {
         ("struct_expr", 8, "CreateStruct"),
         ("comprehension_expr", 9, "Comprehension"),
     ),
-    "Constant": (("string_value", 6, "string"),),
+    "Constant": (
+        ("null_value", 1, "int64"),
+        ("bool_value", 2, "bool"),
+        ("int64_value", 3, "int64"),
+        ("uint64_value", 4, "uint64"),
+        ("double_value", 5, "double"),
+        ("string_value", 6, "string"),
+        ("bytes_value", 7, "bytes"),
+    ),
     "Ident": (("name", 1, "string"),),
     "Select": (("operand", 1, "Expr"), ("field", 2, "string"), ("test_only", 3, "bool")),
     "Call": (("target", 1, "Expr"), ("function", 2, "string"), ("args", 3, "*Expr")),
@@ -109,8 +118,11 @@ _SYNTAX: Final[dict[str, tuple[tuple[str, int, str], ...]]] = {
         ("loop_condition", 5, "Expr"),
         ("loop_step", 6, "Expr"),
         ("result", 7, "Expr"),
+        ("iter_var2", 8, "string"),
     ),
 }
+
+_SYNTAX_SCALARS: Final = ("int32", "int64", "uint64", "double", "string", "bytes", "bool")
 
 
 def name_objects(object_types: Iterable[types.ObjectType]) -> dict[str, str]:
@@ -225,7 +237,7 @@ def _make_syntax() -> descriptor_pool.DescriptorPool:
             label = FieldDescriptorProto.LABEL_REPEATED if kind[0] == "*" else FieldDescriptorProto.LABEL_OPTIONAL
             field = message.field.add(name=field_name, number=number, label=label)
             kind = kind.removeprefix("*")
-            if kind in ("int32", "int64", "string", "bool"):
+            if kind in _SYNTAX_SCALARS:
                 field.type = FieldDescriptorProto.Type.Value(f"TYPE_{kind.upper()}")
             else:
                 field.type, field.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".cel.expr.{kind}"
@@ -257,6 +269,19 @@ def time_value(value: Any) -> Any:  # noqa: ANN401 - any value of the language
         span.FromTimedelta(value)
         return span
     return value
+
+
+def timestamp_of(text: str) -> Any:  # noqa: ANN401 - a message, as above
+    """An instant, to the nanosecond. Raises ValueError."""
+    moment = timestamp_pb2.Timestamp()
+    moment.FromJsonString(text)
+    return moment
+
+
+def duration_of(nanoseconds: int) -> Any:  # noqa: ANN401
+    span = duration_pb2.Duration()
+    span.FromNanoseconds(nanoseconds)
+    return span
 
 
 def type_of(value: object) -> str:

@@ -73,6 +73,7 @@ _COMPARISONS: Final = tuple(
 )
 _MAP: Final = types.MapType(types.DYN)
 _CACHED_PROGRAMS: Final = 4096
+_CACHED_CONFIGS: Final = 64
 _ERROR: Final = cel.Type.ERROR
 
 
@@ -101,10 +102,24 @@ class Activation:
 class Program:
     """An expression that is ready to be evaluated."""
 
-    __slots__ = ("_is_bounded", "_native", "_uses_authorizer", "expression", "identifiers", "result_type", "selected")
+    __slots__ = (
+        "_is_bounded",
+        "_native",
+        "_uses_authorizer",
+        "checked",
+        "expression",
+        "identifiers",
+        "result_type",
+        "selected",
+    )
 
-    def __init__(self, expression: str, checked: cel.Expression, names: Mapping[str, str]) -> None:
-        prepared = tree.prepare(checked.serialize(), expression)
+    def __init__(
+        self, expression: str, checked: cel.Expression, names: Mapping[str, str], optional: frozenset[str]
+    ) -> None:
+        self.checked = checked.serialize()
+        """The syntax tree with its types, as the engine wrote it."""
+
+        prepared = tree.prepare(self.checked, expression, optional)
         if prepared.complaints:
             raise CompileError(messages.rename("\n".join(prepared.complaints), names))
         self._native = _runtime().deserialize(prepared.serialized)
@@ -136,17 +151,22 @@ class Program:
 
 
 class Environment:
-    """The variables that expressions may use, with their types, and more functions than the usual ones."""
+    """The variables that expressions may use, with their types, and more functions than the usual ones.
+
+    The value of a variable of an optional type is given as a list: of its value, or of nothing.
+    """
 
     def __init__(self, variables: Mapping[str, CelType], functions: Iterable[Function] = ()) -> None:
         objects = [found for variable in variables.values() for found in types.objects_in(variable)]
         aliases = descriptors.name_objects(objects)
         self._names = {alias: name for name, alias in aliases.items()}
+        signatures = {name: types.signature(variable, aliases) for name, variable in variables.items()}
+        self._optional = frozenset(name for name in variables if isinstance(variables[name], types.OptionalType))
         self._native = cel.NewEnv(
             descriptors.make_pool(objects),
-            config=_config(),
-            variables={name: cel.Type(types.signature(variable, aliases)) for name, variable in variables.items()},
-            extensions=[_declare((*_LIBRARY, *_COMPARISONS, *functions))],
+            config=_config(tuple((name, signatures[name]) for name in sorted(self._optional))),
+            variables={name: cel.Type(text) for name, text in signatures.items() if name not in self._optional},
+            extensions=[_declare_all((*_LIBRARY, *_COMPARISONS, *functions))],
         )
         # One expression is often in many logical clusters, and compiling takes a hundred times as long as evaluating.
         self._programs: OrderedDict[str, Program] = OrderedDict()
@@ -158,7 +178,7 @@ class Environment:
             self._programs.move_to_end(expression)
             return program
         try:
-            program = Program(expression, self._native.compile(expression), self._names)
+            program = Program(expression, self._native.compile(expression), self._names, self._optional)
         except RuntimeError as error:
             raise CompileError(messages.compile_message(str(error), expression, self._names)) from None
         self._programs[expression] = program
@@ -172,10 +192,13 @@ def activate(values: Mapping[str, object], answer: Answer | None = None) -> Acti
     return Activation(values, answer)
 
 
-@lru_cache(maxsize=1)
-def _config() -> cel.EnvConfig:
+@lru_cache(maxsize=_CACHED_CONFIGS)
+def _config(optional: tuple[tuple[str, str], ...] = ()) -> cel.EnvConfig:
+    """Variables of optional types can be declared nowhere else."""
     listed = "".join(f"- name: {name}\n  version: {version}\n" for name, version in _EXTENSIONS.items())
-    return cel.NewEnvConfigFromYaml(f"name: kubernetes\nextensions:\n{listed}")
+    declared = "".join(f'- name: {name}\n  type: "{signature}"\n' for name, signature in optional)
+    variables = f"variables:\n{declared}" if optional else ""
+    return cel.NewEnvConfigFromYaml(f"name: kubernetes\nextensions:\n{listed}{variables}")
 
 
 @lru_cache(maxsize=1)
@@ -206,7 +229,8 @@ def _insert_all(entries: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]
     return entries
 
 
-def _declare(functions: Iterable[Function]) -> cel.CelExtension:
+@lru_cache(maxsize=_CACHED_CONFIGS)
+def _declare_all(functions: tuple[Function, ...]) -> cel.CelExtension:
     """All overloads, for the checker."""
     declarations: dict[str, list[cel.Overload]] = {}
     for found in functions:

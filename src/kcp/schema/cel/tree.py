@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 MAYBE: Final = {"format-validate": "@validate", "format-named": "@format.named"}
 _WRAP: Final = "optional.ofNonZeroValue"
 _WRAP_OVERLOAD: Final = "optional_ofNonZeroValue"
+# A variable with an optional value is a list of one or none at run time, and this makes an optional of it.
+_FIRST: Final = "_[?_]"
+_FIRST_OVERLOAD: Final = "list_optindex_optional_int"
 
 Tree = Any  # messages of cel.expr, whose classes are made at run time
 
@@ -26,8 +29,11 @@ class Prepared(NamedTuple):
     identifiers: frozenset[str]
 
 
-def prepare(serialized: bytes, expression: str) -> Prepared:
-    """The tree as it can run, what is wrong with its literals, and what it mentions."""
+def prepare(serialized: bytes, expression: str, optional: frozenset[str] = frozenset()) -> Prepared:
+    """The tree as it can run, what is wrong with its literals, and what it mentions.
+
+    `optional` names the variables whose values are optional.
+    """
     tree = descriptors.read_tree(serialized)
     references = {entry.key: entry.value for entry in tree.reference_map}
     nodes = list(walk(tree.expr))
@@ -47,7 +53,11 @@ def prepare(serialized: bytes, expression: str) -> Prepared:
     }
     identifiers = {node.ident_expr.name for node in nodes if node.HasField("ident_expr")}
     identifiers |= {reference.name for reference in references.values() if reference.name}
-    runnable = descriptors.write_tree(tree) if wrapped or renamed else serialized
+    maybe = [node for node in nodes if node.HasField("ident_expr") and node.ident_expr.name in optional]
+    for node in maybe:
+        _take_first(tree, node, next_id)
+        next_id += 2
+    runnable = descriptors.write_tree(tree) if wrapped or renamed or maybe else serialized
     return Prepared(runnable, complaints, bool(renamed), frozenset(selected), frozenset(identifiers))
 
 
@@ -98,3 +108,16 @@ def _wrap(tree: Tree, node: Tree, reference: Tree, new_id: int) -> None:
     node.ClearField("call_expr")
     node.call_expr.function = _WRAP
     node.call_expr.args.add().CopyFrom(inner)
+
+
+def _take_first(tree: Tree, node: Tree, new_id: int) -> None:
+    variable = node.ident_expr.name
+    node.ClearField("ident_expr")
+    node.call_expr.function = _FIRST
+    node.call_expr.args.add(id=new_id).ident_expr.name = variable
+    node.call_expr.args.add(id=new_id + 1).const_expr.int64_value = 0
+    for entry in tree.reference_map:
+        if entry.key == node.id:
+            entry.value.ClearField("name")
+            entry.value.overload_id.append(_FIRST_OVERLOAD)
+    tree.reference_map.add(key=new_id).value.name = variable
