@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import select
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +18,7 @@ import yaml
 from scripts.get_kubectl import KubectlUnavailable, get_kubectl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 COMMAND_TIMEOUT = 60.0  # seconds
 VERSION = "1.32"
@@ -53,6 +56,26 @@ class Output(NamedTuple):
     code: int
     out: str
     err: str
+
+
+class Printed:
+    """The output of a command that still runs, line by line and never waiting for long."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._waiting = b""
+
+    def line(self, timeout: float = 20.0) -> str:
+        """The next line; a TimeoutError with what there is when it does not come."""
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._waiting:
+            readable, _, _ = select.select([self._file], [], [], max(0.0, deadline - time.monotonic()))
+            piece = os.read(self._file, 65536) if readable else b""
+            if not piece:
+                raise TimeoutError(f"no further line; the last is {self._waiting!r}")
+            self._waiting += piece
+        line, _, self._waiting = self._waiting.partition(b"\n")
+        return line.decode()
 
 
 @dataclass(frozen=True)
@@ -94,15 +117,21 @@ class Kubectl:
     def get(self, *arguments: str) -> Any:  # noqa: ANN401
         return yaml.safe_load(self("get", *arguments, "-o", "yaml"))
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+    @contextlib.contextmanager
+    def running(self, *arguments: str) -> Iterator[Printed]:
+        """What it prints while it runs; it is killed at the end."""
+        with subprocess.Popen(
             self.command(*arguments),
             env=self.variables(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-        )
+        ) as process:
+            assert process.stdout is not None
+            try:
+                yield Printed(process.stdout.fileno())
+            finally:
+                process.kill()
 
     def command(self, *arguments: str) -> list[str]:
         chosen = [f"--namespace={self.namespace}"] if self.namespace else []

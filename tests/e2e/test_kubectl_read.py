@@ -173,36 +173,24 @@ def test_get_of_nothing_and_of_the_unknown(kubectl: Kubectl) -> None:
 
 
 def test_get_watch_shows_what_happens(fruit: Kubectl) -> None:
-    with fruit.start("get", "cm", "-w", "--no-headers", "--request-timeout=20s") as watching:
-        assert watching.stdout is not None
-        assert [watching.stdout.readline().split()[0] for _ in range(2)] == ["apple", "pear"]
+    with fruit.running("get", "cm", "-w", "--no-headers") as watching:
+        assert [watching.line().split()[0] for _ in range(2)] == ["apple", "pear"]
         fruit("create", "cm", "quince", "--from-literal=taste=sour")
-        assert watching.stdout.readline().split()[:2] == ["quince", "1"]
+        assert watching.line().split()[:2] == ["quince", "1"]
         fruit("delete", "cm", "pear")
-        assert watching.stdout.readline().split()[:2] == ["pear", "1"]
-        watching.terminate()
+        assert watching.line().split()[:2] == ["pear", "1"]
 
 
-def test_get_watch_only_prints_events_of_any_namespace(kubectl: Kubectl, api: Api) -> None:
-    arguments = ["get", "cm", "-A", "--watch-only", "--output-watch-events", "-o", "json", "-l", "watched=yes"]
-    path = f"/api/v1/namespaces/{kubectl.namespace}/configmaps"
-    # The first one may come before the watch begins; the watch has begun once anything is seen.
-    with kubectl.within("").start(*arguments) as watching:
-        assert watching.stdout is not None
-        position = 0
-        while not (readable := _readable(watching.stdout.fileno())):
-            labels = {"watched": "yes"}
-            api.post(path, {"metadata": {"name": f"seen-{position}", "labels": labels}}).created()
-            position += 1
-        assert readable
-        assert '"type": "ADDED"' in "".join(watching.stdout.readline() for _ in range(40))
-        watching.terminate()
-
-
-def _readable(file: int) -> bool:
-    import select
-
-    return bool(select.select([file], [], [], 0.1)[0])
+def test_get_watch_prints_events_of_any_namespace(fruit: Kubectl) -> None:
+    everywhere = ["get", "cm", "-A", "-w", "--output-watch-events", "-l", "season", "--no-headers"]
+    with fruit.within("").running(*everywhere) as watching:
+        assert watching.line().split()[:3] == ["ADDED", fruit.namespace, "apple"]
+        fruit("label", "cm", "pear", "season=summer")
+        assert watching.line().split()[:3] == ["ADDED", fruit.namespace, "pear"]
+        fruit("label", "cm", "pear", "season=spring", "--overwrite")
+        assert watching.line().split()[:3] == ["MODIFIED", fruit.namespace, "pear"]
+        fruit("label", "cm", "pear", "season-")
+        assert watching.line().split()[:3] == ["DELETED", fruit.namespace, "pear"]
 
 
 def test_get_raw_passes_through(kubectl: Kubectl) -> None:

@@ -94,7 +94,8 @@ async def send_response(response: Response, request: Request, send: Send) -> Non
     if len(body) >= COMPRESS_FROM_BYTES and _accepts_gzip(request):
         body = _gzip(body)
         headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
-    headers.append((b"content-length", str(len(body)).encode()))
+    if response.status != 304:  # clients take the headers of "not modified" for those of what they have
+        headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": _START, "status": response.status, "headers": headers})
     await send({"type": _BODY, "body": b"" if request.method == "HEAD" else body})
 

@@ -157,7 +157,9 @@ def _bytes_in(characters: int) -> int:
 def cel_type(declaration: Declaration, name: str) -> CelType:
     """The type for the checker; object types are named after the place where they are."""
     if declaration.kind == OBJECT:
-        fields = {field_name: cel_type(child, f"{name}.{field_name}") for field_name, child in declaration.fields.items()}
+        fields = {
+            field_name: cel_type(child, f"{name}.{field_name}") for field_name, child in declaration.fields.items()
+        }
         return types.ObjectType(name, fields)
     if declaration.element is not None:
         if declaration.kind == LIST:

@@ -1,0 +1,125 @@
+"""Steps that create and update share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kcp.admission.attributes import Operation
+from kcp.meta import codec, errors
+from kcp.meta.field import FieldPath, invalid
+from kcp.registry.builtin import builtin_resources
+from kcp.registry.custom import compile_definition
+from kcp.registry.request import WriteRequest
+from kcp.registry.writing import (
+    SENT_DUPLICATES,
+    drop_duplicate_owners,
+    encode,
+    make_attributes,
+    raise_invalid,
+    stored_body,
+    strategy_for,
+)
+from kcp.store import Revision
+from tests.registry.verbs import ADMIN, CLUSTER, CONFIGMAPS, NAMESPACES, NEW_EVENTS, crd, version
+
+if TYPE_CHECKING:
+    from kcp.meta.codec import Object
+
+RESOURCES = builtin_resources()
+
+
+def owner(uid: str, name: str = "o", **more: Any) -> Object:  # noqa: ANN401 - fields of a reference
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, **more}
+
+
+@pytest.mark.parametrize(
+    ("references", "kept", "listed"),
+    [
+        ([owner("1")], [owner("1")], None),
+        ([owner("1"), owner("2")], [owner("1"), owner("2")], None),
+        ([owner("1"), owner("1", controller=True)], [owner("1"), owner("1", controller=True)], None),
+        ([owner("1"), owner("2"), owner("1")], [owner("1"), owner("2")], "1"),
+        ([owner("1"), owner("2"), owner("1"), owner("2")], [owner("1"), owner("2")], "1, 2"),
+        ([owner("1"), owner("1"), owner("1")], [owner("1")], "1, 1"),
+    ],
+    ids=["one", "two", "alike but different", "one twice", "both twice", "three times"],
+)
+def test_the_same_owner_counts_once(references: list[Object], kept: list[Object], listed: str | None) -> None:
+    metadata: Object = {"ownerReferences": list(references)}
+    warnings: list[str] = []
+    drop_duplicate_owners(metadata, warnings, SENT_DUPLICATES)
+    assert metadata == {"ownerReferences": kept}
+    assert warnings == ([] if listed is None else [SENT_DUPLICATES.format(listed)])
+
+
+def test_without_owners_nothing_is_added() -> None:
+    metadata: Object = {}
+    drop_duplicate_owners(metadata, [], SENT_DUPLICATES)
+    assert metadata == {}
+
+
+@pytest.mark.parametrize(
+    ("gvr", "obj", "expected"),
+    [
+        (CONFIGMAPS, {"metadata": {"name": "a"}}, ("default", "a")),
+        (CONFIGMAPS, {"metadata": {"generateName": "a-"}}, ("default", "")),
+        (CONFIGMAPS, None, ("default", "")),
+        (NAMESPACES, {"metadata": {"name": "a"}}, ("a", "a")),
+    ],
+    ids=["named", "to be named", "no object", "a namespace lies in itself"],
+)
+def test_how_admission_sees_the_address(gvr: Any, obj: Object | None, expected: tuple[str, str]) -> None:  # noqa: ANN401
+    request = WriteRequest(CLUSTER, ADMIN, namespace="default", dry_run=True, subresource="status")
+    attributes = make_attributes(RESOURCES[gvr], request, Operation.CREATE, obj, None)
+    assert (attributes.namespace, attributes.name) == expected
+    assert (attributes.cluster, attributes.dry_run, attributes.subresource) == (CLUSTER, True, "status")
+    assert attributes.warnings is request.warnings
+
+
+def test_the_name_in_the_address_comes_first() -> None:
+    request = WriteRequest(CLUSTER, ADMIN, namespace="default", name="b")
+    obj = {"metadata": {"name": "a"}}
+    assert make_attributes(RESOURCES[CONFIGMAPS], request, Operation.UPDATE, obj, None).name == "b"
+
+
+def test_rules_of_subresources() -> None:
+    namespaces = RESOURCES[NAMESPACES]
+    assert strategy_for(namespaces, "") is namespaces.strategy
+    assert strategy_for(namespaces, "status") is namespaces.subresources["status"].strategy
+    scaled = compile_definition(crd(version(subresources={"scale": {"specReplicasPath": ".spec.n"}})))["v1"]
+    with pytest.raises(errors.InternalError, match="has no rules for scale"):
+        strategy_for(scaled, "scale")
+
+
+def test_what_is_invalid_is_called_by_its_kind() -> None:
+    problem = invalid(FieldPath("spec"), "x", "bad")
+    obj: Object = {"kind": "Gadget", "metadata": {"name": "a"}}
+    raise_invalid(RESOURCES[CONFIGMAPS], obj, [])
+    found = []
+    for resource in (RESOURCES[CONFIGMAPS], RESOURCES[NEW_EVENTS], compile_definition(crd())["v1"]):
+        with pytest.raises(errors.Invalid) as caught:
+            raise_invalid(resource, obj, [problem])
+        found.append(caught.value.message.split(" is invalid")[0])
+    assert found == ['ConfigMap "a"', 'Event "a"', 'Gadget.example.io "a"']
+    with pytest.raises(errors.Invalid, match=r'^Widget.example.io "" is invalid'):
+        raise_invalid(compile_definition(crd())["v1"], {"metadata": {}}, [problem])
+
+
+def test_what_is_stored_is_what_readers_get() -> None:
+    obj = {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": "a", "resourceVersion": "3"},
+        "data": {"k": "v"},
+    }
+    body = codec.loads(stored_body(encode(RESOURCES[CONFIGMAPS], obj), Revision(8)))
+    assert body == obj | {"metadata": {"name": "a", "resourceVersion": "8"}}
+
+
+def test_objects_are_stored_in_the_storage_version() -> None:
+    old = compile_definition(crd(version(), version("v1beta1")))["v1beta1"]
+    obj = {"kind": "Widget", "apiVersion": "example.io/v1beta1", "metadata": {"name": "a"}}
+    assert codec.loads(stored_body(encode(old, obj), Revision(8)))["apiVersion"] == "example.io/v1"
+    assert obj["apiVersion"] == "example.io/v1beta1", "the object itself is left alone"
