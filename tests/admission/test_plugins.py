@@ -33,6 +33,7 @@ async def test_plugins_are_in_kubernetes_order_and_read_nothing_twice() -> None:
     chain = make_chain(needs)
     assert [plugin.name for plugin in chain.plugins] == [
         "NamespaceLifecycle",
+        "core.kcp.io/LogicalCluster",
         "CertificateApproval",
         "CertificateSigning",
         "CertificateSubjectRestriction",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kcp.admission.certificates import CertificateApproval, CertificateSigning, CertificateSubjectRestriction
 from kcp.admission.chain import Chain, Plugin
 from kcp.admission.deferred import Deferred
+from kcp.admission.logical_cluster import LogicalCluster
 from kcp.admission.namespace_lifecycle import NamespaceLifecycle
 from kcp.admission.rbac_escalation import RBACEscalation
 from kcp.admission.resource_quota import ResourceQuota
@@ -40,6 +41,7 @@ def make_chain(needs: Dependencies) -> Chain:
     return Chain(
         (
             NamespaceLifecycle(needs.reader),
+            LogicalCluster(),
             CertificateApproval(needs.authorizer.authorize),
             CertificateSigning(needs.authorizer.authorize),
             CertificateSubjectRestriction(needs.parse_organizations),

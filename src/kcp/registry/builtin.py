@@ -10,6 +10,7 @@ from kcp.apis.typed import typed_for
 from kcp.meta.gvk import GroupKind
 from kcp.patch.field_set import FieldSet
 from kcp.patch.merge_schema import MergeSchema
+from kcp.registry.crd_rules import check_rules
 from kcp.registry.policy_expressions import compile_expression
 from kcp.registry.resource import Resource, Subresource
 from kcp.registry.strategies.builtin import make_builtin
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 EVENT_TTL_SECONDS: Final = 3600
 STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     **make_builtin(compile_expression),
-    ("apiextensions.k8s.io", "customresourcedefinitions"): CustomResourceDefinitionStrategy(),
+    ("apiextensions.k8s.io", "customresourcedefinitions"): CustomResourceDefinitionStrategy(check_rules),
 }
 
 

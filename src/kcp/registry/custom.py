@@ -11,6 +11,7 @@ from kcp.meta import codec
 from kcp.meta.gvk import GroupVersionKind, GroupVersionResource
 from kcp.patch.field_set import FieldSet
 from kcp.patch.merge_schema import MergeSchema
+from kcp.registry.crd_rules import make_schema_rules
 from kcp.registry.resource import Resource, ScaleAccess, Subresource
 from kcp.registry.strategies.crd_versions import deprecation_warning, storage_version, storage_version_hash
 from kcp.registry.strategies.customresources import make_strategy
@@ -59,7 +60,8 @@ def _make(crd: Object, version: Object, siblings: Mapping[str, Resource]) -> Res
     spec = crd["spec"]
     group, name = spec["group"], version["name"]
     names = (crd.get("status") or {}).get("acceptedNames") or spec["names"]
-    strategy = make_strategy(crd, name)
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    strategy = make_strategy(crd, name, make_schema_rules(schema) if schema else None)
     gvk = GroupVersionKind(group, name, names["kind"])
     stored_as = storage_version(crd)
     return Resource(

@@ -125,7 +125,9 @@ class CustomResourceStrategy(Strategy):
 
     def warnings_on_update(self, obj: Object, old: Object, context: WriteContext) -> list[str]:
         before = old["metadata"].get("finalizers") or ()
-        return _warn_of_finalizers([name for name in obj["metadata"].get("finalizers") or () if name not in before])
+        forgiven = [] if self.rules is None else self.rules.warnings(obj)
+        added = [name for name in obj["metadata"].get("finalizers") or () if name not in before]
+        return forgiven + _warn_of_finalizers(added)
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
         return {name: _select(obj, steps) for name, steps in self._selectable}

@@ -218,9 +218,9 @@ def _equal_values(call: Call) -> Estimate | None:
 
 _UNITS: Final = (
     "serviceAccount path group resource subresource namespace name allowed reason error errored masked prefixLength "
-    "family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast format.named sign asInteger "
-    "isInteger asApproximateFloat isGreaterThan isLessThan compareTo add sub major minor patch getScheme getHostname "
-    "getHost getPort getEscapedPath getQuery"
+    "family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast format.named sign "
+    "asInteger isInteger asApproximateFloat isGreaterThan isLessThan compareTo add sub major minor patch getScheme "
+    "getHostname getHost getPort getEscapedPath getQuery"
 )
 _BY_NAME: Final[dict[str, Estimator]] = {
     "check": _check,
@@ -233,7 +233,7 @@ _BY_NAME: Final[dict[str, Estimator]] = {
     "split": _split,
     "join": _join,
     **dict.fromkeys(("find", "findAll"), _find),
-    **dict.fromkeys("cidr isIP isCIDR quantity isQuantity semver isSemver".split(), _parse()),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _parse()),
     "ip": _ip,
     "ip.isCanonical": _parse(2 * STRING_FACTOR),
     **dict.fromkeys(("containsIP", "containsCIDR"), _contains_address),

@@ -191,7 +191,7 @@ class _Coster:
         self._variables[loop.accu_var].pop()
         count = self._known_size(loop.iter_range)
         if loop.accu_init.HasField("const_expr"):
-            self._sizes[node.id] = _literal_size(loop.accu_init)
+            self._sizes[node.id] = self._known_size(loop.accu_init)
         elif loop.accu_init.HasField("list_expr") or loop.accu_init.HasField("struct_expr"):
             self._sizes[node.id] = count
             entries = self._entries_of(loop.loop_step)

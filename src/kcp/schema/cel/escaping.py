@@ -6,8 +6,23 @@ import re
 from typing import Final
 
 _RESERVED: Final = frozenset(
-    "true false null in as break const continue else for function if import let loop package namespace return var void "
-    "while".split()
+    {
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+    }
+    | {"loop", "package", "namespace", "return", "var", "void", "while"}
 )
 _SUPPORTED: Final = re.compile(r"[a-zA-Z_./-][a-zA-Z0-9_./-]*")
 _SPECIAL: Final = re.compile(r"__|[-./]")

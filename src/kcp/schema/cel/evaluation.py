@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from kcp.meta import field
@@ -51,10 +52,8 @@ class SchemaRules:
             return []
         session = _Session()
         correlation = None if old is None else Correlation(obj, old, self._root)
-        try:
+        with suppress(OutOfBudget):
             session.ask(self._compiled, obj, "", _History(correlation, None))
-        except OutOfBudget:
-            pass
         self._forgiven = (obj, session.warnings)
         return session.errors
 
@@ -67,11 +66,10 @@ class SchemaRules:
 class _NodeRules:
     """The rules of a node and of what is below; only what leads to rules is there."""
 
-    __slots__ = ("additional", "items", "node", "problem", "properties", "rules", "uses_old_self", "view")
+    __slots__ = ("additional", "items", "node", "properties", "rules", "uses_old_self", "view")
 
     def __init__(self, node: Node, declaration: Declaration | None, *, is_resource: bool) -> None:
         self.node = node
-        self.problem = ""
         self.rules: list[Rule] = []
         if declaration is not None:
             self.rules = compile_rules(node, declaration)
@@ -206,8 +204,8 @@ class _Session:
 
     def _explain(self, rule: Rule, why: str, place: _Place) -> None:
         if why.startswith(EXCEEDED):
-            text = f"'{why}': no further validation rules will be run due to call cost exceeds limit for rule: {rule.shown}"
-            self.errors.append(place.failure(text))
+            stopped = "no further validation rules will be run due to call cost exceeds limit for rule"
+            self.errors.append(place.failure(f"'{why}': {stopped}: {rule.shown}"))
             raise OutOfBudget
         if why.startswith(_NO_OVERLOAD):
             text = (

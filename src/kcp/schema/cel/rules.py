@@ -46,7 +46,7 @@ class Rule:
         self.message_error = ""
         self.field_path = ""
         self._compile(environment)
-        if self.program is not None and settings.get("fieldPath"):
+        if settings.get("fieldPath"):
             self.field_path = _normalize(settings["fieldPath"], node)
 
     def _compile(self, environment: Environment) -> None:

@@ -45,6 +45,9 @@ class RuleEvaluator(Protocol):
 
     def __call__(self, obj: Object, old: Object | None) -> list[FieldError]: ...
 
+    def warnings(self, obj: Object) -> list[str]:
+        """What was wrong with an object, but forgiven because it was so before, when it was asked about last."""
+
 
 class Structural:
     """All that a schema does to objects. `rules` read and judge the metadata of embedded resources."""
