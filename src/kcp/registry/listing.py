@@ -171,7 +171,9 @@ async def list_page(
     try:
         # Any version will do: Kubernetes then answers from its cache, which does not cut lists.
         limit = 0 if options.resource_version == "0" else options.limit
-        page = registry.store.range(scope, limit=limit, revision=at, accept=selection.accept)
+        page = registry.store.range(
+            scope, limit=limit, revision=at, accept=selection.accept, contains=selection.contains
+        )
     except store.Compacted:
         raise errors.Expired(_EXPIRED_VERSION) from None
     except store.StoreError as error:
@@ -207,6 +209,7 @@ def _list_rest(
             limit=0 if options.resource_version == "0" else options.limit,
             revision=Revision(revision) if revision > 0 else None,
             accept=selection.accept,
+            contains=selection.contains,
         )
     except store.Compacted:
         token = make_continue(-1, after)

@@ -30,6 +30,8 @@ class Selection:
         if not field.is_empty:
             tests.append(_field_test(resource, field))
         self.accept: Test | None = None if not tests else tests[0] if len(tests) == 1 else _both(*tests)
+        self.contains = max((_needed(each) for each in label.requirements), key=len, default=b"")
+        """Bytes that are in whatever `accept` takes: a quick look before a thorough one."""
 
     @property
     def name(self) -> str | None:
@@ -52,6 +54,17 @@ def _label_test(selector: labels.Selector) -> Test:
         return all(test(packed) for test in tests)
 
     return accept
+
+
+def _needed(requirement: labels.Requirement) -> bytes:
+    """What must stand in the packed labels for this to match; nothing if it may match where the label is absent."""
+    key = b"\x01" + requirement.key.encode() + b"\x02"
+    match requirement.operator:
+        case labels.Operator.EQUALS | labels.Operator.DOUBLE_EQUALS | labels.Operator.IN:
+            return key + requirement.values[0].encode() + b"\x01" if len(requirement.values) == 1 else key
+        case labels.Operator.EXISTS | labels.Operator.GREATER_THAN | labels.Operator.LESS_THAN:
+            return key
+    return b""
 
 
 def _requirement_test(requirement: labels.Requirement) -> Test:

@@ -55,7 +55,7 @@ async def start_watch(
     after = Revision(version)
     try:
         if wants_initial:
-            page = registry.store.range(scope, accept=selection.accept)
+            page = registry.store.range(scope, accept=selection.accept, contains=selection.contains)
             initial, after = page.records(), page.revision
         elif not version:
             after = registry.store.revision

@@ -12,6 +12,7 @@ from kcp.store import layout
 from kcp.store.environment import Environment
 from kcp.store.errors import Damaged, InvalidCommit
 from kcp.store.keys import ResourceKey, Revision
+from kcp.store.matches import Matches
 from kcp.store.past import Past
 from kcp.store.view import View
 
@@ -36,6 +37,7 @@ class Engine:
         self.numbers: dict[ResourceKey, bytes] = {}
         self._resources: dict[bytes, ResourceKey] = {}
         self.past = Past()
+        self.matches = Matches()
 
         def begin(env: Environment, txn: Transaction) -> None:
             txn.put(layout.META_FORMAT, layout.FORMAT, db=env.meta)

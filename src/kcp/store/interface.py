@@ -135,8 +135,12 @@ class Store(Protocol):
         limit: int = 0,
         revision: Revision | None = None,
         accept: AcceptRecord | None = None,
+        contains: bytes = b"",
     ) -> Page:
         """Objects of the scope in key order: those behind `after`, at most `limit` (0 is no limit) that `accept` takes.
+
+        `contains` spares `accept` the records whose stored bytes do not have these bytes in them: packed labels have
+        bytes that no JSON has, so most of what a label selector does not want is passed over without a call.
 
         With a `revision`, as they were then: raises FutureRevision, or Compacted if it is out of reach or so many
         changes ago that undoing them would hold up everyone. The scope names a resource, or is the whole store.

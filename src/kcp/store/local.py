@@ -81,8 +81,10 @@ class LocalStore:
         limit: int = 0,
         revision: Revision | None = None,
         accept: AcceptRecord | None = None,
+        contains: bytes = b"",
     ) -> Page:
-        return self._open_view().range(scope, after=after, limit=limit, revision=revision, accept=accept)
+        view = self._open_view()
+        return view.range(scope, after=after, limit=limit, revision=revision, accept=accept, contains=contains)
 
     def count(self, scope: Scope, *, after: ObjectKey | None = None) -> int:
         return self._open_view().count(scope, after=after)

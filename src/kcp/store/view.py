@@ -6,8 +6,10 @@ microsecond to open, and keeps the pages it sees from being reused, so nobody ke
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from heapq import merge
-from typing import TYPE_CHECKING
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Any
 
 from kcp.store import layout
 from kcp.store.environment import KeyTooLong
@@ -88,27 +90,44 @@ class View:
         limit: int = 0,
         revision: Revision | None = None,
         accept: AcceptRecord | None = None,
+        contains: bytes = b"",
     ) -> Page:
         at = self.revision if revision is None else revision
         self.check_reach(at)
         bounds = self._bounds(scope, after)
         if bounds is None:
             return Page(at, [], None, {})
-        source = self.scan(bounds) if at == self.revision else self._scan_at(scope, bounds, at)
         accept_pair = _pair_filter(scope, accept)
-        pairs: list[Pair] = []
+        with self.txn.cursor(self._env.now) as cursor:
+            source: Iterable[Pair]
+            if at != self.revision:
+                source = self._scan_at(scope, bounds, at)
+            elif contains and scope.resource is not None and scope.cluster is not None:
+                source = self._matching(scope, bounds, contains)
+            else:
+                source = self._walk(cursor, bounds)
+            if accept_pair is not None:
+                source = filter(accept_pair, source)
+            # One more than wanted tells whether there are more.
+            pairs = list(source if not limit else islice(source, limit + 1))
         next_after = None
-        for pair in source:
-            if accept_pair is None or accept_pair(pair):
-                if len(pairs) == limit > 0:
-                    next_after = self.key_of(pairs[-1][0])
-                    break
-                pairs.append(pair)
+        if limit and len(pairs) > limit:
+            pairs.pop()
+            next_after = self.key_of(pairs[-1][0])
         if scope.resource is not None:
             resources = {key[:_NUMBER]: scope.resource for key, _ in pairs[:1]}
         else:
             resources = {number: self.resource_of(number) for number in {key[:_NUMBER] for key, _ in pairs}}
         return Page(at, pairs, next_after, resources)
+
+    def _matching(self, scope: Scope, bounds: Bounds, contains: bytes) -> Iterator[Pair]:
+        whole = self._bounds(scope, None)
+        assert whole is not None
+        keys = self._engine.matches.find(self, scope, whole, contains)
+        for key in keys[bisect_left(keys, bounds[0]) :]:
+            stored = self.txn.get(key)
+            if stored is not None:
+                yield key, stored
 
     def between(self, resource: ResourceKey, after: ObjectKey | None, last: ObjectKey | None) -> dict[ObjectKey, bytes]:
         """Stored bytes by key, of the resource's objects behind `after` up to and with `last`; None is no bound."""
@@ -128,14 +147,11 @@ class View:
             key = layout.count_key((scope.cluster or "").encode(), number)
             return layout.unpack_u64(self.txn.get(key, db=self._env.counts))
         accept = _pair_filter(scope, None)
-        total = 0
         with self.txn.cursor(self._env.now) as cursor:
-            if cursor.set_range(bounds[0]):
-                for found in cursor.iternext(keys=True, values=False):
-                    if found >= bounds[1]:
-                        break
-                    total += accept is None or accept((found, b""))
-        return total
+            if not cursor.set_range(bounds[0]):
+                return 0
+            keys = takewhile(bounds[1].__gt__, cursor.iternext(keys=True, values=False))
+            return sum(1 for _ in keys) if accept is None else sum(accept((found, b"")) for found in keys)
 
     def counts(self, cluster: str) -> dict[ResourceKey, int]:
         if not can_have_keys(Scope(cluster=cluster)):
@@ -163,13 +179,15 @@ class View:
 
     def scan(self, bounds: Bounds = (b"", _END)) -> Iterator[Pair]:
         """Keys and stored bytes between two keys, everything by default."""
-        start, stop = bounds
         with self.txn.cursor(self._env.now) as cursor:
-            if cursor.set_range(start):
-                for pair in cursor:
-                    if pair[0] >= stop:
-                        return
-                    yield pair
+            yield from self._walk(cursor, bounds)
+
+    @staticmethod
+    def _walk(cursor: Any, bounds: Bounds) -> Iterable[Pair]:  # noqa: ANN401 - of lmdb, whose door is elsewhere
+        """The same, from a cursor. A pair is compared with a tuple of the end alone: it stands before that as long as
+        its key stands before the end. So the walk runs in C, which makes a list of thousands twice as fast."""
+        start, stop = bounds
+        return takewhile((stop,).__gt__, cursor) if cursor.set_range(start) else ()
 
     def _bounds(self, scope: Scope, after: ObjectKey | None) -> Bounds | None:
         """The first key of the scope and the first behind it; None if the scope must be empty."""
