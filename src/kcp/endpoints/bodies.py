@@ -185,6 +185,10 @@ def decode(
         text = ", ".join(objections)
         raise cannot_handle(gvk.kind, gvk.api_version, gvk.kind, f"strict decoding error: {text}")
     if parsed.yaml_objections:
-        lines = parsed.objections[0].splitlines()[1:] or parsed.objections
-        return decoded, [*(line.strip() for line in lines), *(unknown or ())]
+        return decoded, [*yaml_warnings(parsed.objections[0]), *(unknown or ())]
     return decoded, objections
+
+
+def yaml_warnings(objection: str) -> list[str]:
+    """What a strict YAML reader objects to, one by one: it tells all in one error, a line each below a heading."""
+    return [line.strip() for line in objection.splitlines()[1:]] or [objection]

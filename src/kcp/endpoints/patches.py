@@ -144,7 +144,7 @@ def _check_strictly(data: bytes, mode: str) -> list[str]:
     except codec.DecodeError as error:
         if mode == "Strict":
             raise errors.BadRequest(f"error strict decoding YAML: {error}") from error
-        return [str(error)]
+        return bodies.yaml_warnings(str(error))
     return []
 
 

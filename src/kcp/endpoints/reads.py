@@ -124,13 +124,14 @@ def list_body(resource: Resource, listing: Listing, *, with_cluster: bool) -> by
 
 
 def list_items(resource: Resource, listing: Listing, *, with_cluster: bool) -> list[Object]:
-    found = []
-    for record in listing.page.records():
-        obj = read_object(resource, record)
-        if with_cluster:
-            add_cluster(obj, record.key.cluster)
-        found.append(obj)
-    return found
+    if with_cluster:
+        found = []
+        for record in listing.page.records():
+            found.append(read_object(resource, record))
+            add_cluster(found[-1], record.key.cluster)
+        return found
+    objects = list(map(codec.loads_own, listing.page.bodies()))
+    return objects if resource.from_storage is None else list(map(resource.from_storage, objects))
 
 
 def add_cluster(obj: Object, cluster: str) -> None:

@@ -20,14 +20,18 @@ _UNSET: Final = "<unset>"
 _NONE: Final = "<none>"
 _ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 
-_parse_time: Final = lru_cache(maxsize=8192)(clock.parse_time)
+
+@lru_cache(maxsize=8192)
+def _age(timestamp: str, now: datetime) -> str:
+    """All rows of a table are printed at one moment, and many of their objects were made in the same second."""
+    return human_duration(now - clock.parse_time(timestamp))
 
 
 def age(timestamp: str | None, now: datetime) -> str:
     """How long ago it was, for people. Raises ValueError if it is no time."""
     if not timestamp or timestamp == _ZERO_TIME:
         return _UNKNOWN
-    return human_duration(now - _parse_time(timestamp))
+    return _age(timestamp, now)
 
 
 def print_created_at(obj: Object, now: datetime) -> list[Any]:

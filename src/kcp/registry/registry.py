@@ -61,7 +61,7 @@ def key_of(resource: Resource, cluster: str, namespace: str, name: str) -> Objec
 
 def read_object(resource: Resource, record: Record) -> Object:
     """The object in the resource's version. The caller may change it."""
-    obj: Object = codec.loads(record.body)
+    obj: Object = codec.loads_own(record.body)
     return obj if resource.from_storage is None else resource.from_storage(obj)
 
 
@@ -75,9 +75,9 @@ class StoreReader:
         record = self._store.get(ObjectKey(ResourceKey(group, resource), cluster, namespace, name))
         if record is None:
             return None
-        obj: Object = codec.loads(record.body)
+        obj: Object = codec.loads_own(record.body)
         return obj
 
     def list(self, cluster: str, group: str, resource: str, namespace: str | None = None) -> list[Object]:
         page = self._store.range(Scope(ResourceKey(group, resource), cluster, namespace))
-        return [codec.loads(body) for body in page.bodies()]
+        return [codec.loads_own(body) for body in page.bodies()]

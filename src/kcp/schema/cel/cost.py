@@ -22,6 +22,8 @@ from kcp.schema.cel.estimates import MAX_UINT64, NOTHING, ONE, UNKNOWN, Range, e
 from kcp.schema.cel.syntax_types import STRUCT, Kinds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kcp.schema.cel.declarations import Declaration
 
 Tree = Any  # messages of cel.expr, whose classes are made at run time
@@ -33,6 +35,7 @@ _VALUES: Final = "@values"
 _KEYS: Final = "@keys"
 _INDICES: Final = "@indices"
 _SCALARS: Final = (types.BOOL, types.DOUBLE, types.DURATION, types.INT, types.TIMESTAMP, types.UINT)
+_BINARY: Final = 2
 _NO_ITEMS: Final = Range(MAX_UINT64, 0)  # joined with any other range it is that one
 
 
@@ -56,6 +59,13 @@ def estimate_cost(checked: bytes, declaration: Declaration) -> int:
     return _Coster(tree, declaration).cost(tree.expr).max
 
 
+def find_declarations(tree: Tree, declaration: Declaration) -> dict[int, Declaration]:
+    """What the schema declares for the expressions in a tree, by their ids; for many it declares nothing."""
+    coster = _Coster(tree, declaration)
+    coster.cost(tree.expr)
+    return coster.declared
+
+
 class _Coster:
     def __init__(self, tree: Tree, declaration: Declaration) -> None:
         self._kinds = Kinds(tree)
@@ -65,8 +75,18 @@ class _Coster:
         self._variables: dict[str, list[_Variable]] = {}
         self._sizes: dict[int, Range] = {}
         self._entries: dict[int, _Entries] = {}
+        self.declared: dict[int, Declaration] = {}
 
     def cost(self, node: Tree) -> Range:
+        total = self._cost(node)
+        declared = self._declared(self._path(node))
+        if declared is not None:
+            self.declared[node.id] = declared
+        elif node.call_expr.function == "_+_" and node.call_expr.args[0].id in self.declared:
+            self.declared[node.id] = self.declared[node.call_expr.args[0].id]
+        return total
+
+    def _cost(self, node: Tree) -> Range:
         if node.HasField("ident_expr"):
             variable = self._variable(node)
             self._paths[node.id] = (node.ident_expr.name,) if variable is None else variable.path
@@ -104,7 +124,7 @@ class _Coster:
         for argument in call.args:
             costs.append(self.cost(argument))
             arguments.append(self._operand(argument))
-        overloads = self._overloads.get(node.id) or ()
+        overloads = _possible(self._overloads.get(node.id) or (), arguments)
         if not overloads:
             return NOTHING
         total, target = NOTHING, None
@@ -307,6 +327,15 @@ class _Coster:
             self._sizes[node.id] = size
         if entries is not None:
             self._entries[node.id] = entries
+
+
+def _possible(overloads: Sequence[str], arguments: Sequence[Operand]) -> Sequence[str]:
+    """The checker leaves open what it does not know the types for, but the schema may know them."""
+    if len(overloads) == 1 or len(arguments) != _BINARY:
+        return overloads
+    kinds = {arguments[0].kind, arguments[1].kind} & {declarations.LIST, declarations.MAP, types.STRING, types.BYTES}
+    chosen = [overload for overload in overloads if any(overload.endswith(f"_{kind}") for kind in kinds)]
+    return chosen or overloads
 
 
 def _literal_size(node: Tree) -> Range | None:

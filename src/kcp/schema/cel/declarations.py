@@ -8,11 +8,12 @@ that preserves unknown fields, say) is not declared, and neither is what holds i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Final
 
 from kcp.schema.cel import types
-from kcp.schema.cel.escaping import escape
+from kcp.schema.cel.escaping import escape, reserved_in
 from kcp.schema.structural.nodes import INT_OR_STRING, Node
 
 if TYPE_CHECKING:
@@ -48,9 +49,11 @@ class Declaration:
     max_elements: int = 0
     """Of a list, map or string; of nothing else is anything known."""
 
-    fields: Mapping[str, Declaration] = field(default_factory=dict)
+    fields: Mapping[str, Declaration] = dataclass_field(default_factory=dict)
     key: Declaration | None = None
     element: Declaration | None = None
+    list_type: str = ""
+    list_map_keys: tuple[str, ...] = ()
 
 
 _KEY: Final = Declaration(types.STRING, _STRING_SIZE)
@@ -79,7 +82,8 @@ def _declare_list(node: Node) -> Declaration | None:
     most = node.schema.get("maxItems")
     if most is None:
         most = (MAX_REQUEST_BYTES - 2) // (element.min_size + 1)
-    return Declaration(LIST, 2, max(most, 0), element=element)
+    keys = tuple(escape(key) or key for key in node.list_map_keys)
+    return Declaration(LIST, 2, max(most, 0), element=element, list_type=node.list_type, list_map_keys=keys)
 
 
 def _declare_map(node: Node, values: Node) -> Declaration | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import replace
+from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,7 @@ from kcp.schema.cel import (
     semver,
     tree,
     types,
+    unordered,
     urls,
 )
 from kcp.schema.cel.descriptors import time_value
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     from kcp.schema.cel.authorization import Answer
     from kcp.schema.cel.functions import Function
+    from kcp.schema.cel.tree import Rewrite
     from kcp.schema.cel.types import CelType
 
 __all__ = ["Activation", "CompileError", "Environment", "EvaluationError", "Program", "activate", "time_value"]
@@ -57,6 +60,7 @@ _LIBRARY: Final[tuple[Function, ...]] = (
     *semver.FUNCTIONS,
     *authorization.FUNCTIONS,
 )
+_RUNTIME: Final = (*formats.RUNTIME_FUNCTIONS, *bounded.RUNTIME_FUNCTIONS, *unordered.RUNTIME_FUNCTIONS)
 # Numbers of different types may be compared. The runtime knows that; the checker has to be told.
 _NUMBERS: Final = {types.INT: "int64", types.UINT: "uint64", types.DOUBLE: "double"}
 _COMPARISONS: Final = tuple(
@@ -111,15 +115,21 @@ class Program:
         "identifiers",
         "result_type",
         "selected",
+        "unusable",
     )
 
     def __init__(
-        self, expression: str, checked: cel.Expression, names: Mapping[str, str], optional: frozenset[str]
+        self,
+        expression: str,
+        checked: cel.Expression,
+        names: Mapping[str, str],
+        optional: frozenset[str],
+        rewrite: Rewrite | None,
     ) -> None:
         self.checked = checked.serialize()
         """The syntax tree with its types, as the engine wrote it."""
 
-        prepared = tree.prepare(self.checked, expression, optional)
+        prepared = tree.prepare(self.checked, expression, optional, rewrite)
         if prepared.complaints:
             raise CompileError(messages.rename("\n".join(prepared.complaints), names))
         self._native = _runtime().deserialize(prepared.serialized)
@@ -127,6 +137,9 @@ class Program:
         self.result_type = messages.type_name(checked.return_type().name(), names)
         self.selected = prepared.selected
         self.identifiers = prepared.identifiers
+        self.unusable = prepared.unusable
+        """Why it cannot be evaluated, whatever the values are; nothing if it can."""
+
         self._is_bounded = prepared.is_bounded
         self._uses_authorizer = any(name.partition(".")[0] == "authorizer" for name in prepared.identifiers)
 
@@ -156,7 +169,13 @@ class Environment:
     The value of a variable of an optional type is given as a list: of its value, or of nothing.
     """
 
-    def __init__(self, variables: Mapping[str, CelType], functions: Iterable[Function] = ()) -> None:
+    def __init__(
+        self,
+        variables: Mapping[str, CelType],
+        functions: Iterable[Function] = (),
+        rewrite: Rewrite | None = None,
+    ) -> None:
+        self._rewrite = rewrite
         objects = [found for variable in variables.values() for found in types.objects_in(variable)]
         aliases = descriptors.name_objects(objects)
         self._names = {alias: name for name, alias in aliases.items()}
@@ -178,7 +197,8 @@ class Environment:
             self._programs.move_to_end(expression)
             return program
         try:
-            program = Program(expression, self._native.compile(expression), self._names, self._optional)
+            checked = self._native.compile(expression)
+            program = Program(expression, checked, self._names, self._optional, self._rewrite)
         except RuntimeError as error:
             raise CompileError(messages.compile_message(str(error), expression, self._names)) from None
         self._programs[expression] = program
@@ -209,11 +229,15 @@ def _runtime() -> cel.Env:
         Overload("@cel_mapInsert_map_key_value", (_MAP, types.DYN, types.DYN), types.DYN, _insert),
         Overload("@cel_mapInsert_map_map", (_MAP, _MAP), types.DYN, _insert_all),
     )
+    milliseconds = function(
+        tree.REPLACED["duration_to_milliseconds"],
+        Overload("@milliseconds", (types.DURATION,), types.INT, lambda span: span // timedelta(milliseconds=1)),
+    )
     functions = [found for found in _LIBRARY if not any(one.id in tree.MAYBE for one in found.overloads)]
     return cel.NewEnv(
         descriptors.LIBRARY_POOL,
         config=_config(),
-        extensions=[_implement((*functions, *formats.RUNTIME_FUNCTIONS, *bounded.RUNTIME_FUNCTIONS, insert))],
+        extensions=[_implement((*functions, *_RUNTIME, insert, milliseconds))],
     )
 
 

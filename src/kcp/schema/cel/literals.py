@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from kcp.schema.structural.formats import is_datetime
 from kcp.schema.structural.regexps import PatternError, compile_pattern
 
 if TYPE_CHECKING:
@@ -19,50 +21,62 @@ _DURATION: Final = re.compile(r"[+-]?(?:0|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|
 _TIMESTAMP: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
 )
+# The years 1 to 9999.
+_MIN_SECONDS: Final = -62_135_596_800
+_MAX_SECONDS: Final = 253_402_300_799
 
 
-def check(tree: Tree, nodes: Iterable[Tree], expression: str) -> list[str]:
-    """Complaints about an expression that is otherwise fine, each with its place."""
+def check(tree: Tree, nodes: Iterable[Tree], expression: str, exempt: frozenset[int]) -> list[str]:
+    """Complaints about an expression that is otherwise fine, each with its place.
+
+    The lists and maps with these ids may hold values of several types.
+    """
     kinds = {entry.key: entry.value for entry in tree.type_map}
     positions = {entry.key: entry.value for entry in tree.source_info.positions}
-    found = [complaint for node in nodes for complaint in _complaints(node, kinds)]
+    found = [complaint for node in nodes for complaint in _complaints(node, kinds, exempt)]
     found.sort(key=lambda complaint: positions.get(complaint[0], 0))
     return [_place(expression, positions.get(node_id, 0), text) for node_id, text in found]
 
 
-def _complaints(node: Tree, kinds: dict[int, Tree]) -> Iterator[tuple[int, str]]:
-    if node.HasField("list_expr"):
+def _complaints(node: Tree, kinds: dict[int, Tree], exempt: frozenset[int]) -> Iterator[tuple[int, str]]:
+    if node.HasField("call_expr"):
+        yield from _bad_argument(node.call_expr)
+    elif node.id in exempt:
+        return
+    elif node.HasField("list_expr"):
         optional = set(node.list_expr.optional_indices)
         elements = enumerate(node.list_expr.elements)
-        yield from _mismatches((one.id, _type(one, kinds, index in optional)) for index, one in elements)
+        yield from islice(_mismatches((one.id, _type(one, kinds, index in optional)) for index, one in elements), 1)
     elif node.HasField("struct_expr") and not node.struct_expr.message_name:
         entries = list(node.struct_expr.entries)
         yield from _mismatches((entry.map_key.id, _type(entry.map_key, kinds)) for entry in entries)
         yield from _mismatches((one.value.id, _type(one.value, kinds, one.optional_entry)) for one in entries)
-    elif node.HasField("call_expr"):
-        yield from _bad_argument(node.call_expr)
 
 
 def _mismatches(items: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """The first item that is of another type than the ones before."""
+    """Items that are of another type than the first; of a list, only one is reported."""
     expected = ""
     for node_id, name in items:
         if not expected or "dyn" in expected:
             expected = name
         elif name != expected and "dyn" not in name:
             yield node_id, f"expected type '{expected}' but found '{name}'"
-            return
 
 
 def _bad_argument(call: Tree) -> Iterator[tuple[int, str]]:
-    if len(call.args) != 1 or not call.args[0].const_expr.string_value:
+    if len(call.args) != 1 or not call.args[0].HasField("const_expr"):
         return
-    text = call.args[0].const_expr.string_value
+    constant = call.args[0].const_expr
+    text = constant.string_value
     is_good = True
-    if call.function == "duration":
+    if call.function == "timestamp" and constant.HasField("int64_value"):
+        is_good = _MIN_SECONDS <= constant.int64_value <= _MAX_SECONDS
+    elif not constant.HasField("string_value"):
+        return
+    elif call.function == "duration":
         is_good = _DURATION.fullmatch(text) is not None
     elif call.function == "timestamp":
-        is_good = _TIMESTAMP.fullmatch(text) is not None
+        is_good = _TIMESTAMP.fullmatch(text) is not None and is_datetime(text)
     elif call.function == "matches":
         try:
             compile_pattern(text)
@@ -70,6 +84,18 @@ def _bad_argument(call: Tree) -> Iterator[tuple[int, str]]:
             is_good = False
     if not is_good:
         yield call.args[0].id, f"invalid {call.function} argument"
+
+
+def check_patterns(nodes: Iterable[Tree]) -> str:
+    """Why the functions cannot be called with the patterns that are written in the expression; nothing if they can."""
+    for node in nodes:
+        call = node.call_expr
+        if call.function in ("find", "findAll") and call.args and call.args[0].const_expr.HasField("string_value"):
+            try:
+                compile_pattern(call.args[0].const_expr.string_value)
+            except PatternError as error:
+                return str(error)
+    return ""
 
 
 def _type(node: Tree, kinds: dict[int, Tree], is_optional: bool = False) -> str:

@@ -14,7 +14,12 @@ _HEAD: Final = re.compile(r"^ERROR: <input>:(\d+):(\d+): (.*)$")
 _OVERLOAD: Final = re.compile(r"^found no matching overload for '([^']*)' applied to '\((.*)\)'$", re.DOTALL)
 _ALIAS: Final = re.compile(r"\bobject\.T\d+\b")
 _WORD: Final = re.compile(r"(?<![\w.])[A-Z]+(?![\w.])")
-_TYPES: Final = (("google.protobuf.Duration", "duration"), ("google.protobuf.Timestamp", "timestamp"))
+_TYPES: Final = (
+    ("google.protobuf.Duration", "duration"),
+    ("google.protobuf.Timestamp", "timestamp"),
+    ("null_type", "null"),
+)
+_TOO_DEEP: Final = "Exceeded max recursion depth"
 
 _COMPILE: Final = (
     (
@@ -56,6 +61,8 @@ _OPERATORS: Final = ("_", "!", "-", "<", "@")
 def compile_message(text: str, expression: str, names: Mapping[str, str]) -> str:
     """All complaints about an expression, each with its place. `names` are those of object types by the engine's."""
     text = rename(_TRAILER.sub("", _STATUS.sub("", text)), names)
+    if _TOO_DEEP in text:
+        return "ERROR: <input>:-1:0: max recursion depth exceeded"
     for ours, theirs in _TYPES:
         text = text.replace(ours, theirs)
     lines = expression.split("\n")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kcp.schema.cel import types
 from kcp.schema.cel.declarations import cel_type
 from kcp.schema.cel.engine import CompileError, Environment
+from kcp.schema.cel.unordered import rewrite
 from kcp.schema.structural.fieldpaths import FieldPathError, find_field
 from kcp.schema.structural.nodes import RULES
 
@@ -61,6 +63,10 @@ class Rule:
         if program.result_type != types.BOOL:
             self.error = "cel expression must evaluate to a bool"
             return
+        if program.unusable:
+            self.uses_old_self = OLD_SELF in program.identifiers
+            self.error = f"program instantiation failed: {program.unusable}"
+            return
         self.program = program
         self.uses_old_self = OLD_SELF in program.identifiers
         if not message:
@@ -72,6 +78,9 @@ class Rule:
             return
         if program.result_type != types.STRING:
             self.message_error = "messageExpression must evaluate to a string"
+            return
+        if program.unusable:
+            self.message_error = f"messageExpression instantiation failed: {program.unusable}"
             return
         self.message_program = program
 
@@ -98,7 +107,8 @@ def compile_rules(node: Node, declaration: Declaration) -> list[Rule]:
         is_optional = bool(settings.get("optionalOldSelf"))
         if is_optional not in environments:
             old_type = types.OptionalType(self_type) if is_optional else self_type
-            environments[is_optional] = Environment({SELF: self_type, OLD_SELF: old_type})
+            variables = {SELF: self_type, OLD_SELF: old_type}
+            environments[is_optional] = Environment(variables, rewrite=partial(rewrite, declaration=declaration))
     return [Rule(settings, node, environments[bool(settings.get("optionalOldSelf"))]) for settings in rules]
 
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kcp.schema.cel import bounded, descriptors, literals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    # Gets a tree and all nodes in it; tells whether it changed anything.
+    Rewrite = Callable[[Any, list[Any]], bool]
 
 # Functions in Python cannot make optional values, so these run under another name that gives a value or a zero, and the
 # engine's own function makes the optional: overload -> name at run time.
@@ -18,6 +21,11 @@ _WRAP_OVERLOAD: Final = "optional_ofNonZeroValue"
 _FIRST: Final = "_[?_]"
 _FIRST_OVERLOAD: Final = "list_optindex_optional_int"
 
+# Takes a list of values of any types.
+_MIXED: Final = "format"
+# Functions of the engine that mean something else here: overload -> name at run time.
+REPLACED: Final = {"duration_to_milliseconds": "@milliseconds"}
+
 Tree = Any  # messages of cel.expr, whose classes are made at run time
 
 
@@ -27,21 +35,32 @@ class Prepared(NamedTuple):
     is_bounded: bool  # whether it calls functions with a budget
     selected: frozenset[tuple[str, str]]  # (variable, field) of every selection of a field of a variable
     identifiers: frozenset[str]
+    unusable: str  # why no program can be made of it
 
 
-def prepare(serialized: bytes, expression: str, optional: frozenset[str] = frozenset()) -> Prepared:
+def prepare(
+    serialized: bytes, expression: str, optional: frozenset[str] = frozenset(), rewrite: Rewrite | None = None
+) -> Prepared:
     """The tree as it can run, what is wrong with its literals, and what it mentions.
 
-    `optional` names the variables whose values are optional.
+    `optional` names the variables whose values are optional; `rewrite` changes the tree before everybody else.
     """
     tree = descriptors.read_tree(serialized)
     references = {entry.key: entry.value for entry in tree.reference_map}
     nodes = list(walk(tree.expr))
-    complaints = literals.check(tree, nodes, expression)
+    exempt = {inner.id for node in nodes if node.call_expr.function == _MIXED for inner in walk(node)}
+    complaints = literals.check(tree, nodes, expression, frozenset(exempt))
+    unusable = literals.check_patterns(nodes)
+    has_changed = rewrite is not None and rewrite(tree, nodes)
+    if has_changed:
+        nodes = list(walk(tree.expr))
     wrapped = [node for node in nodes if _maybe_of(node, references)]
     renamed = [node for node in nodes if node.call_expr.function in bounded.RENAMED]
     for node in renamed:
         node.call_expr.function = bounded.RENAMED[node.call_expr.function]
+    replaced = [node for node in nodes if _replacement_of(node, references)]
+    for node in replaced:
+        node.call_expr.function = _replacement_of(node, references)
     next_id = max(node.id for node in nodes) + 1
     for node in reversed(wrapped):  # inner ones first: an outer one is copied with what it holds
         _wrap(tree, node, references[node.id], next_id)
@@ -57,8 +76,8 @@ def prepare(serialized: bytes, expression: str, optional: frozenset[str] = froze
     for node in maybe:
         _take_first(tree, node, next_id)
         next_id += 2
-    runnable = descriptors.write_tree(tree) if wrapped or renamed or maybe else serialized
-    return Prepared(runnable, complaints, bool(renamed), frozenset(selected), frozenset(identifiers))
+    runnable = descriptors.write_tree(tree) if has_changed or wrapped or renamed or replaced or maybe else serialized
+    return Prepared(runnable, complaints, bool(renamed), frozenset(selected), frozenset(identifiers), unusable)
 
 
 def walk(root: Tree) -> Iterator[Tree]:
@@ -85,6 +104,13 @@ def _children(node: Tree) -> list[Tree]:
         loop = node.comprehension_expr
         return [loop.iter_range, loop.accu_init, loop.loop_condition, loop.loop_step, loop.result]
     return []
+
+
+def _replacement_of(node: Tree, references: dict[int, Tree]) -> str | None:
+    reference = references.get(node.id) if node.HasField("call_expr") else None
+    if reference is None or len(reference.overload_id) != 1:
+        return None
+    return REPLACED.get(reference.overload_id[0])
 
 
 def _maybe_of(node: Tree, references: dict[int, Tree]) -> str | None:

@@ -3,9 +3,9 @@
 The engine reads plain dicts and lists without copying them, so most values are handed over as they are. Only what looks
 different to an expression is made anew, and what holds it:
 
-    {"a-b": 1, "t": "2001-01-01T00:00:00Z", "n": null}    {"a__dash__b": 1, "t": <a timestamp>}
+    {"a-b": 1, "t": "2001-01-01T00:00:00Z", "n": null}    {"a-b": 1, "a__dash__b": 1, "t": <a timestamp>}
 
-A null in an object counts as absent; in a list or map it is a null (apiserver/pkg/cel/common/valuesunstructured.go).
+No expression can name `a-b`, but some can `namespace`. A null in an object counts as absent; in a list or map it is a null (apiserver/pkg/cel/common/valuesunstructured.go).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _object_view(renamed: Mapping[str, str], views: Mapping[str, View]) -> View:
             if item is None:
                 continue
             make = views.get(name)
-            seen[renamed.get(name, name)] = item if make is None else make(item)
+            seen[name] = seen[renamed.get(name, name)] = item if make is None else make(item)
         return seen
 
     return view
