@@ -65,12 +65,19 @@ class Api:
         self.token = token
         self.prefix = prefix
         self._connection: http.client.HTTPSConnection | None = None
+        self._derived: list[Api] = []
 
     def at(self, cluster: str) -> Api:
-        return Api(self.endpoint, self.token, f"/clusters/{cluster}")
+        """The same user in another cluster. Closed with this one."""
+        return self._derive(self.token, f"/clusters/{cluster}")
 
     def bearing(self, token: str | None) -> Api:
-        return Api(self.endpoint, token, self.prefix)
+        """Another user in the same cluster. Closed with this one."""
+        return self._derive(token, self.prefix)
+
+    def _derive(self, token: str | None, prefix: str) -> Api:
+        self._derived.append(Api(self.endpoint, token, prefix))
+        return self._derived[-1]
 
     def headers(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         authorization = {"Authorization": f"Bearer {self.token}"} if self.token else {}
@@ -113,6 +120,8 @@ class Api:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        for derived in self._derived:
+            derived.close()
 
     def _open(self) -> http.client.HTTPSConnection:
         host, port, tls = self.endpoint

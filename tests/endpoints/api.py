@@ -13,16 +13,15 @@ from kcp.auth.user import UserInfo
 from kcp.endpoints.http import PEER_CERTIFICATE
 from kcp.meta import codec, wellknown
 from kcp.server.assemble import Assembled, Parts, build
-from kcp.server.bootstrap import SERVER, ensure_cluster
+from kcp.server.bootstrap import ensure_cluster
 from kcp.server.certificates import Authority
 from kcp.server.options import ServerOptions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
     from types import TracebackType
 
-    from kcp.endpoints.flow import FlowOptions
     from kcp.meta.codec import Object
     from kcp.meta.fake_clock import FakeClock
     from kcp.store import Store
@@ -111,6 +110,7 @@ class Stream:
         self._messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._gone = asyncio.Event()
         self._buffer = b""
+        self._is_over = False
         self.status = 0
         self.headers: dict[str, str] = {}
         self.sent: list[bytes] = []
@@ -147,9 +147,11 @@ class Stream:
 
     async def chunk(self) -> bytes:
         """The next piece as it was sent; empty at the end."""
+        if self._is_over:
+            return b""
         message = await self._next()
         body: bytes = message["body"]
-        assert message.get("more_body", False) == bool(body)
+        self._is_over = not message.get("more_body", False)
         self.sent.append(body)
         return body
 
@@ -291,9 +293,7 @@ class API:
         await self.must("POST", role, {"metadata": {"name": name}, "rules": rules})
         subjects = [{"kind": "User", "name": user, "apiGroup": group}]
         reference = {"kind": kind, "name": name, "apiGroup": group}
-        await self.must(
-            "POST", binding, {"metadata": {"name": name}, "subjects": subjects, "roleRef": reference}
-        )
+        await self.must("POST", binding, {"metadata": {"name": name}, "subjects": subjects, "roleRef": reference})
         self.assembled.on_change(CLUSTER, _rbac())
 
 

@@ -12,11 +12,12 @@ from kcp.admission.chain import Plugin
 from kcp.meta import errors
 from kcp.meta.fake_clock import FakeClock
 from kcp.registry import create as create_module
-from kcp.store import NoSpace
+from kcp.store import NoSpace, Scope
 from tests.registry.verbs import (
     ADMIN,
     CLUSTER,
     CONFIGMAPS,
+    CRDS,
     NAMESPACES,
     NEW_EVENTS,
     OLD_WIDGETS,
@@ -313,7 +314,7 @@ async def test_admission_cannot_move_an_object_to_another_namespace(embedded: St
     verbs = await with_plugin(embedded, Recorder(move))
     with pytest.raises(errors.BadRequest, match="the namespace of the provided object does not match"):
         await verbs.create(CONFIGMAPS, "a")
-    assert await verbs.names(CONFIGMAPS, None) == []
+    assert await verbs.list_names(CONFIGMAPS, None) == []
 
 
 # -- versions and dry runs ----------------------------------------------------
@@ -327,7 +328,7 @@ async def test_what_is_no_version_is_forgotten(verbs: Verbs, sent: str) -> None:
 
 async def test_a_new_object_has_no_version(verbs: Verbs) -> None:
     with pytest.raises(
-        errors.StatusError, match="^resourceVersion should not be set on objects to be created$"
+        errors.StatusError, match=r"^resourceVersion should not be set on objects to be created$"
     ) as caught:
         await verbs.create(CONFIGMAPS, "a", metadata={"resourceVersion": "5"})
     assert caught.value.code == 500
@@ -343,17 +344,13 @@ async def test_a_dry_run_writes_nothing(verbs: Verbs) -> None:
     assert "resourceVersion" not in made["metadata"]
     generated = await verbs.create(CONFIGMAPS, request=request, metadata={"generateName": "x-"})
     assert generated["metadata"]["name"].startswith("x-")
-    assert (verbs.store.revision, await verbs.names(CONFIGMAPS)) == (before, [])
+    assert (verbs.store.revision, await verbs.list_names(CONFIGMAPS)) == (before, [])
     await verbs.create(CONFIGMAPS, "a")
     with pytest.raises(errors.AlreadyExists):
         await verbs.create(CONFIGMAPS, "a", request=request)
 
 
 # -- meanwhile ----------------------------------------------------------------
-
-
-async def delete_namespace(verbs: Verbs) -> None:
-    await verbs.delete(NAMESPACES, "default", verbs.request(NAMESPACES, "busy", name="busy"))
 
 
 @pytest.fixture
@@ -389,7 +386,7 @@ async def test_nothing_lands_in_a_namespace_that_was_deleted_meanwhile(
     busy.racing.meanwhile = [lambda: meanwhile(busy)]
     with pytest.raises(expected, match=message):
         await busy.create(CONFIGMAPS, "a", request=busy.request(CONFIGMAPS, namespace="busy"))
-    assert await busy.names(CONFIGMAPS, "busy") == []
+    assert await busy.list_names(CONFIGMAPS, "busy") == []
 
 
 @pytest.mark.parametrize(
@@ -405,7 +402,7 @@ async def test_a_namespace_that_changes_meanwhile_still_takes_objects(
 ) -> None:
     busy.racing.meanwhile = [lambda: meanwhile(busy)]
     await busy.create(CONFIGMAPS, "a", request=busy.request(CONFIGMAPS, namespace="busy"))
-    assert await busy.names(CONFIGMAPS, "busy") == ["a"]
+    assert await busy.list_names(CONFIGMAPS, "busy") == ["a"]
 
 
 async def test_creations_racing_the_deletion_of_their_namespace_leave_none_behind(busy: Verbs) -> None:
@@ -418,11 +415,63 @@ async def test_creations_racing_the_deletion_of_their_namespace_leave_none_behin
     made = [result["metadata"]["name"] for result in results if isinstance(result, dict)]
     refused = [result for result in results if isinstance(result, BaseException)]
     assert all(isinstance(error, errors.Forbidden) for error in refused)
-    assert await busy.names(CONFIGMAPS, "busy") == sorted(made)
+    assert await busy.list_names(CONFIGMAPS, "busy") == sorted(made)
     namespace = busy.get(NAMESPACES, "busy", "")
     assert namespace is not None
     versions = [int(obj["metadata"]["resourceVersion"]) for obj in results if isinstance(obj, dict)]
     assert max(versions, default=0) <= int(namespace["metadata"]["resourceVersion"])
+
+
+async def terminate_definition(verbs: Verbs) -> None:
+    await verbs.delete(CRDS, "widgets.example.io")
+
+
+async def finish_definition(verbs: Verbs) -> None:
+    await terminate_definition(verbs)
+    await verbs.change(CRDS, "widgets.example.io", lambda obj: obj["metadata"].pop("finalizers"))
+    assert verbs.get(CRDS, "widgets.example.io", "") is None
+
+
+TERMINATING = 'widgets.example.io "a" is forbidden: create not allowed while custom resource definition is terminating'
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "expected", "message"),
+    [
+        (terminate_definition, errors.Forbidden, TERMINATING),
+        (finish_definition, errors.NotFound, 'widgets.example.io "a" not found'),
+    ],
+    ids=["terminating", "gone"],
+)
+async def test_no_object_outlives_its_definition(
+    verbs: Verbs, meanwhile: Callable[[Verbs], Any], expected: type[errors.StatusError], message: str
+) -> None:
+    """It would be there again when somebody defines the same name anew."""
+    await verbs.define(crd())
+    verbs.racing.meanwhile = [lambda: meanwhile(verbs)]
+    resource = verbs.resource(WIDGETS)
+    with pytest.raises(expected) as caught:
+        await verbs.create(WIDGETS, "a")
+    assert caught.value.message == message
+    assert verbs.store.count(Scope(resource.key)) == 0
+
+
+async def test_a_terminating_definition_takes_no_objects(verbs: Verbs) -> None:
+    await verbs.define(crd())
+    made = await verbs.create(WIDGETS, "old")
+    await terminate_definition(verbs)
+    with pytest.raises(errors.Forbidden) as caught:
+        await verbs.create(WIDGETS, "a")
+    assert caught.value.message == TERMINATING
+    await verbs.change(WIDGETS, "old", lambda obj: obj.update(spec={"n": 1}))
+    assert made["metadata"]["name"] == "old"
+
+
+async def test_a_definition_that_changes_meanwhile_still_takes_objects(verbs: Verbs) -> None:
+    await verbs.define(crd())
+    verbs.racing.meanwhile = [lambda: verbs.define(crd(version(), version("v1beta1")))]
+    await verbs.create(WIDGETS, "a")
+    assert verbs.get(WIDGETS, "a") is not None
 
 
 async def test_the_same_name_taken_meanwhile_is_a_conflict(verbs: Verbs) -> None:

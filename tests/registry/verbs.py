@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from kcp.admission.chain import Chain
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from kcp.registry.resource import Resource
     from kcp.registry.watching import Watch
     from kcp.store import Operation, Revision, Store
+
+Names = list[str]  # in a class that has a `list` of its own
 
 CLUSTER = "root:team"
 OTHER = "root:other"
@@ -92,7 +95,7 @@ class Verbs:
     def request(self, gvr: GroupVersionResource, name: str = "", **changes: Any) -> WriteRequest:  # noqa: ANN401
         """A write to the namespace `default` of the cluster, unless `changes` say otherwise."""
         namespace = "default" if self.resource(gvr).namespaced else ""
-        return WriteRequest(**({"cluster": CLUSTER, "user": ADMIN, "namespace": namespace, "name": name} | changes))
+        return replace(WriteRequest(CLUSTER, ADMIN, namespace, name), **changes)
 
     def make(self, gvr: GroupVersionResource, **fields: Any) -> Object:  # noqa: ANN401 - of any kind
         resource = self.resource(gvr)
@@ -172,7 +175,7 @@ class Verbs:
     ) -> Listing:
         return await list_page(self.registry, self.resource(gvr), cluster, namespace, ListOptions(**options))
 
-    async def names(self, gvr: GroupVersionResource, namespace: str | None = "default", **options: Any) -> list[str]:  # noqa: ANN401
+    async def list_names(self, gvr: GroupVersionResource, namespace: str | None = "default", **options: Any) -> Names:  # noqa: ANN401
         return names_of(await self.list(gvr, namespace, **options))
 
     async def watch(

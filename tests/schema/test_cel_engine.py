@@ -104,7 +104,7 @@ def test_results(expression: str, result: object) -> None:
         ("self.labels.startsWith('a')", ["applied to 'map(string, string).(string)'"]),
         ("duration('1h') == 1", ["1:16: found no matching overload for '_==_' applied to '(duration, int)'"]),
         ("self.inner == 1", ["applied to '(x.Self.inner, int)'"]),
-        ("for", ["1:1: Syntax error: reserved identifier: for"]),
+        ("for", ["1:1: reserved identifier: for"]),
         (
             "'unclosed",
             ["1:1: Syntax error: token recognition error at: ''unclosed'", "1:10: Syntax error: mismatched input"],

@@ -199,9 +199,15 @@ def start(verbose: int, log_format: str, **given: Any) -> None:  # noqa: ANN401 
         click.echo("Stop with Ctrl-C.")
 
     with shown_errors():
-        from kcp.server.run import serve  # brings TLS and HTTP along, which `kcp --help` does not need
+        # They bring TLS and HTTP along, which `kcp --help` does not need.
+        from kcp.server.process import tune_process
+        from kcp.server.run import serve
 
-        run(serve(options, show_ready))
+        def ready(running: Running) -> None:
+            tune_process()
+            show_ready(running)
+
+        run(serve(options, ready))
     click.echo("Stopped; everything is on the disk.")
 
 

@@ -149,9 +149,10 @@ def _labels(request: Request) -> tuple[str, ...]:
     Only what exists is named: anyone can ask for anything, and each name would be a series.
     """
     info = request.info
+    method = request.method if request.method in _METHODS else "OTHER"
     if not request.served:
-        return (request.method if request.method in _METHODS else "OTHER", "", "", "", "", "", "", "apiserver")
-    verb = "WATCH" if request.streaming else info.verb.upper()
+        return (method, "", "", "", "", "", "", "apiserver")
+    verb = "WATCH" if request.streaming else method if method == "OTHER" else info.verb.upper()
     scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
     return (verb, "", info.group, info.version, info.resource, info.subresource, scope, "apiserver")
 

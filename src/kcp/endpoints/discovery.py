@@ -168,6 +168,8 @@ def wants_aggregated(request: Request) -> str | None:
 def _document(request: Request, document: Object) -> Response:
     accept = request.header(b"accept")
     media = negotiation.negotiate(accept, transforms=False).name if accept else negotiation.JSON
+    if media == negotiation.PROTOBUF:
+        document = {"apiVersion": "v1", **document}  # those of the core group leave it out, which the envelope cannot
     return Response(200, encode(codec.dumps(document), media, pretty=wants_pretty(request)), media)
 
 

@@ -21,7 +21,7 @@ from kcp.registry.writing import (
     raise_invalid,
     stored_body,
 )
-from kcp.store import ABSENT, Check, Conflict, ObjectKey, Put, ResourceKey, Revision, StoreError
+from kcp.store import ABSENT, Check, Conflict, ObjectKey, Put, ResourceKey, StoreError
 from kcp.store.value import DELETING
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from kcp.store import Record
 
 GENERATED_NAME_ATTEMPTS = 8
-_NAMESPACES = ResourceKey("", "namespaces")
+_CRDS = ResourceKey("apiextensions.k8s.io", "customresourcedefinitions")
+_TERMINATING = "create not allowed while custom resource definition is terminating"
 _WRONG_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
 
 
@@ -45,19 +46,19 @@ async def create(registry: Registry, resource: Resource, request: WriteRequest, 
         now = registry.clock.now()
         update_managed_fields(None, obj, resource.write_scope(), manager=request.manager, now=now)
     attributes = make_attributes(resource, request, Operation.CREATE, obj, None)
-    namespace_check = _namespace_check(registry, resource, request)
+    checks = _make_checks(registry, resource, request, attributes.name)
     await registry.chain.mutate(attributes)
     obj = attributes.obj = attributes.obj or obj
     metadata = obj["metadata"]
     drop_duplicate_owners(metadata, request.warnings, ADMITTED_DUPLICATES)
     if metadata.get("name") or not metadata.get("generateName"):
-        return await _store(registry, resource, request, attributes, namespace_check)
+        return await _store(registry, resource, request, attributes, checks)
     # What changes an object does so once; each name is tried with a copy of what it left.
     for _ in range(GENERATED_NAME_ATTEMPTS):
         attributes.obj = codec.loads(codec.dumps(obj))
         attributes.obj["metadata"]["name"] = make_generated_name(metadata["generateName"])
         try:
-            return await _store(registry, resource, request, attributes, namespace_check)
+            return await _store(registry, resource, request, attributes, checks)
         except errors.AlreadyExists as error:
             taken = error
     raise taken
@@ -89,7 +90,7 @@ def _set_namespace(resource: Resource, request: WriteRequest, metadata: Object) 
 
 
 async def _store(
-    registry: Registry, resource: Resource, request: WriteRequest, attributes: Attributes, namespace_check: list[Check]
+    registry: Registry, resource: Resource, request: WriteRequest, attributes: Attributes, checks: list[Check]
 ) -> bytes:
     """Complete and check what mutating admission left, and commit it. Raises AlreadyExists."""
     assert attributes.obj is not None
@@ -107,13 +108,16 @@ async def _store(
     value = encode(resource, obj)
     while True:
         try:
-            revision = await registry.store.commit([Put(key, value, ABSENT), *namespace_check])
+            revision = await registry.store.commit([Put(key, value, ABSENT), *checks])
         except Conflict as conflict:
             if conflict.key == key:
                 raise _already_exists(resource, obj, conflict.current) from None
-            # Only the namespace changed. It need not be asked again who may do what, but it must still take objects.
-            namespace_check = _namespace_check(registry, resource, request)
-            if not namespace_check or conflict.current is None or conflict.current.flags & DELETING:
+            # Only the namespace or the definition changed. It need not be asked again who may do what, but they must
+            # still take objects.
+            checks = _make_checks(registry, resource, request, attributes.name)
+            if resource.namespaced and not _takes_objects(
+                registry.namespace_record(request.cluster, request.namespace)
+            ):
                 await registry.chain.mutate(attributes)
         except StoreError as error:
             raise translate(error, resource.group_resource, name) from error
@@ -140,14 +144,28 @@ def _is_version(text: str) -> bool:
     return text.isascii() and text.isdigit() and text.strip("0") != ""
 
 
-def _namespace_check(registry: Registry, resource: Resource, request: WriteRequest) -> list[Check]:
-    """The write counts only if the namespace is still as admission saw it, so that none lands in a deleted one."""
-    if not resource.namespaced:
-        return []
-    record = registry.namespace_record(request.cluster, request.namespace)
-    if record is None:
-        return []  # admission refuses it
-    return [Check(ObjectKey(_NAMESPACES, request.cluster, "", request.namespace), Revision(record.revision))]
+def _make_checks(registry: Registry, resource: Resource, request: WriteRequest, name: str) -> list[Check]:
+    """The write counts only if what it hangs on is still as it was, so that none lands in a namespace that is deleted,
+    or outlives its definition. Raises Forbidden or NotFound where the definition takes no objects."""
+    checks = []
+    if resource.namespaced:
+        namespace = registry.namespace_record(request.cluster, request.namespace)
+        if namespace is not None:  # otherwise admission refuses it
+            checks.append(Check(namespace.key, namespace.revision))
+    if resource.custom:
+        gvr = resource.gvr
+        definition = registry.store.get(ObjectKey(_CRDS, request.cluster, "", f"{gvr.resource}.{gvr.group}"))
+        if definition is not None and not _takes_objects(definition):
+            raise errors.Forbidden(resource.group_resource, name, _TERMINATING)
+        if definition is not None:
+            checks.append(Check(definition.key, definition.revision))
+        elif registry.catalogue.find(request.cluster, gvr) is None:  # and not one of this project's own
+            raise errors.NotFound(resource.group_resource, name)
+    return checks
+
+
+def _takes_objects(record: Record | None) -> bool:
+    return record is not None and not record.flags & DELETING
 
 
 def prepare(registry: Registry, resource: Resource, request: WriteRequest, obj: Object) -> None:

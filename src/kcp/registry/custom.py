@@ -29,7 +29,7 @@ VERBS: Final = frozenset({"create", "delete", "deletecollection", "get", "list",
 _BELOW: Final = frozenset({"get", "patch", "update"})
 _SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 _MAYBE_WHOLE_FLOAT: Final = re.compile(rb"\.0[],}]|[0-9]e[+-]?[0-9]")
-_GO_EXPONENT_FROM: Final = 1e21  # from here on Go writes an exponent
+_WHOLE_FROM, _WHOLE_BELOW = -(2.0**63), 2.0**64  # what the codec writes without a fraction or an exponent
 _ESTABLISHED: Final = "Established"
 
 
@@ -130,7 +130,7 @@ def _whole(value: Any) -> Any:  # noqa: ANN401 - any JSON value
             return {name: _whole(item) for name, item in value.items()}
         case list():
             return [_whole(item) for item in value]
-        case float() if value.is_integer() and abs(value) < _GO_EXPONENT_FROM:
+        case float() if value.is_integer() and _WHOLE_FROM <= value < _WHOLE_BELOW:
             return int(value)
     return value
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kcp.admission.attributes import Operation
 from kcp.auth.attributes import Attributes as Question
 from kcp.auth.authorizer import forbidden
 from kcp.meta import codec, errors, field
+from kcp.meta.gotext import quote
 from kcp.meta.gvk import GroupKind
 from kcp.patch.managed_fields import ignore_timestamps, update_managed_fields
 from kcp.registry.create import create
@@ -20,6 +21,7 @@ from kcp.registry.writing import (
     SENT_DUPLICATES,
     drop_duplicate_owners,
     encode,
+    is_same,
     make_attributes,
     raise_invalid,
     stored_body,
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
     # The object as it shall be, decoded and defaulted, of the one that is there (None: there is none).
     Transform = Callable[[Object | None], Object]
+
+_LAST_VERSION: Final = 2**64 - 1
+_LONGEST_VERSION: Final = len(str(_LAST_VERSION))
 
 
 class Change(NamedTuple):
@@ -173,7 +178,7 @@ def _check_preconditions(
     if is_replacement and uid and uid != before.get("uid"):
         raise _uid_conflict(resource, request.name, uid, before.get("uid", ""))
     version = metadata.get("resourceVersion", "")
-    if version in ("", "0"):
+    if not version.strip("0"):
         if not strategy.allow_unconditional_update:
             path = METADATA.child("resourceVersion")
             problem = field.invalid(path, 0, "must be specified for an update")
@@ -181,8 +186,11 @@ def _check_preconditions(
             raise errors.Invalid(kind, request.name, [problem])
         return
     if not version.isascii() or not version.isdigit():
-        raise errors.StatusError(f'strconv.ParseUint: parsing "{version}": invalid syntax')
-    if version != before["resourceVersion"]:
+        raise errors.StatusError(f"strconv.ParseUint: parsing {quote(version)}: invalid syntax")
+    number = version.lstrip("0")
+    if len(number) > _LONGEST_VERSION or int(number or "0") > _LAST_VERSION:
+        raise errors.StatusError(f"strconv.ParseUint: parsing {quote(version)}: value out of range")
+    if number != before["resourceVersion"]:
         raise errors.Conflict(resource.group_resource, request.name, MODIFIED)
 
 
@@ -221,7 +229,7 @@ def _drop_times(metadata: Object, subresource: str) -> None:
 
 
 def _set_generation(strategy: Strategy, obj: Object, old: Object) -> None:
-    if strategy.generation and strategy.spec_of(obj) != strategy.spec_of(old):
+    if strategy.generation and not is_same(strategy.spec_of(obj), strategy.spec_of(old)):
         obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
@@ -238,7 +246,7 @@ async def _commit(
 ) -> bytes:
     """Write the change, unless there is none. An object that only waited for this change to be deleted is."""
     ignore_timestamps(obj, old)
-    if obj == old:
+    if is_same(obj, old):
         return record.body if resource.from_storage is None else codec.dumps(obj)
     value = encode(resource, obj)
     is_last = bool(obj["metadata"].get("deletionTimestamp")) and not resource.strategy.is_held(obj)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kcp.admission.attributes import Attributes, Operation
-from kcp.meta import errors
+from kcp.meta import codec, errors
 from kcp.meta.field import FieldPath
 from kcp.store.value import body_of, pack_object, stamp
 
@@ -86,6 +86,20 @@ def drop_duplicate_owners(metadata: Object, warnings: list[str], warning: str) -
     if twice:
         metadata["ownerReferences"] = kept
         warnings.append(warning.format(", ".join(twice)))
+
+
+def is_same(one: object, other: object) -> bool:
+    """Whether two JSON values are equal: to Python true is 1, to a client it is not."""
+    return one == other and (codec.dumps(one) == codec.dumps(other) or _has_same_booleans(one, other))
+
+
+def _has_same_booleans(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON values that Python finds equal
+    match one:
+        case dict():
+            return all(_has_same_booleans(value, other[name]) for name, value in one.items())
+        case list():
+            return all(map(_has_same_booleans, one, other))
+    return isinstance(one, bool) is isinstance(other, bool)
 
 
 def encode(resource: Resource, obj: Object) -> bytes:

@@ -161,10 +161,9 @@ def _bytes_in(characters: int) -> int:
 def cel_type(declaration: Declaration, name: str) -> CelType:
     """The type for the checker; object types are named after the place where they are."""
     if declaration.kind == OBJECT:
-        fields = {
-            field_name: cel_type(child, f"{name}.{field_name}") for field_name, child in declaration.fields.items()
-        }
-        return types.ObjectType(name, fields)
+        fields = {field: cel_type(child, f"{name}.{field}") for field, child in declaration.fields.items()}
+        plain = {word: fields[field] for field in declaration.fields if (word := reserved_in(field))}
+        return types.ObjectType(name, {**plain, **fields})
     if declaration.element is not None:
         if declaration.kind == LIST:
             return types.ListType(cel_type(declaration.element, f"{name}.@idx"))

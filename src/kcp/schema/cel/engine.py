@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import replace
-from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,7 +59,12 @@ _LIBRARY: Final[tuple[Function, ...]] = (
     *semver.FUNCTIONS,
     *authorization.FUNCTIONS,
 )
-_RUNTIME: Final = (*formats.RUNTIME_FUNCTIONS, *bounded.RUNTIME_FUNCTIONS, *unordered.RUNTIME_FUNCTIONS)
+_RUNTIME: Final = (
+    *formats.RUNTIME_FUNCTIONS,
+    *bounded.RUNTIME_FUNCTIONS,
+    *lists.RUNTIME_FUNCTIONS,
+    *unordered.RUNTIME_FUNCTIONS,
+)
 # Numbers of different types may be compared. The runtime knows that; the checker has to be told.
 _NUMBERS: Final = {types.INT: "int64", types.UINT: "uint64", types.DOUBLE: "double"}
 _COMPARISONS: Final = tuple(
@@ -229,15 +233,11 @@ def _runtime() -> cel.Env:
         Overload("@cel_mapInsert_map_key_value", (_MAP, types.DYN, types.DYN), types.DYN, _insert),
         Overload("@cel_mapInsert_map_map", (_MAP, _MAP), types.DYN, _insert_all),
     )
-    milliseconds = function(
-        tree.REPLACED["duration_to_milliseconds"],
-        Overload("@milliseconds", (types.DURATION,), types.INT, lambda span: span // timedelta(milliseconds=1)),
-    )
     functions = [found for found in _LIBRARY if not any(one.id in tree.MAYBE for one in found.overloads)]
     return cel.NewEnv(
         descriptors.LIBRARY_POOL,
         config=_config(),
-        extensions=[_implement((*functions, *_RUNTIME, insert, milliseconds))],
+        extensions=[_implement((*functions, *_RUNTIME, insert))],
     )
 
 

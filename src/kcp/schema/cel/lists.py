@@ -6,6 +6,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from kcp.schema.cel import tree
 from kcp.schema.cel.functions import Overload, method
 from kcp.schema.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, UINT, ListType
 
@@ -34,6 +35,14 @@ def add_up(items: List) -> Any:  # noqa: ANN401 - whatever the list holds
     if isinstance(total, int) and not -_MAX_INT64 - 1 <= total <= _MAX_INT64:
         raise ValueError("integer overflow")
     return total
+
+
+def add_up_durations(items: list[timedelta]) -> timedelta:
+    return sum(items, timedelta())
+
+
+def to_milliseconds(span: timedelta) -> int:
+    return span // timedelta(milliseconds=1)
 
 
 def smallest(items: List) -> Any:  # noqa: ANN401
@@ -73,4 +82,9 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     method("max", *(Overload(f"list_{t}_max_{t}", (ListType(t),), t, largest) for t in _COMPARABLE)),
     method("indexOf", Overload("list_a_index_of_int", (ListType(DYN), DYN), INT, index_of)),
     method("lastIndexOf", Overload("list_a_last_index_of_int", (ListType(DYN), DYN), INT, last_index_of)),
+)
+# The sum of no durations is a duration, too; and of a duration all milliseconds count.
+RUNTIME_FUNCTIONS: Final[tuple[Function, ...]] = (
+    method(tree.SUM_OF_DURATIONS, Overload("@sum_of_durations", (ListType(DURATION),), DURATION, add_up_durations)),
+    method(tree.MILLISECONDS, Overload("@milliseconds", (DURATION,), INT, to_milliseconds)),
 )

@@ -21,6 +21,7 @@ _DURATION: Final = re.compile(r"[+-]?(?:0|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|
 _TIMESTAMP: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
 )
+_QUOTED: Final = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 # The years 1 to 9999.
 _MIN_SECONDS: Final = -62_135_596_800
 _MAX_SECONDS: Final = 253_402_300_799
@@ -34,6 +35,9 @@ def check(tree: Tree, nodes: Iterable[Tree], expression: str, exempt: frozenset[
     kinds = {entry.key: entry.value for entry in tree.type_map}
     positions = {entry.key: entry.value for entry in tree.source_info.positions}
     found = [complaint for node in nodes for complaint in _complaints(node, kinds, exempt)]
+    quoted = _QUOTED.sub(lambda literal: "_" * len(literal[0]), expression).find("`")
+    if quoted >= 0:
+        return [_place(expression, quoted, "unsupported syntax: '`'")]
     found.sort(key=lambda complaint: positions.get(complaint[0], 0))
     return [_place(expression, positions.get(node_id, 0), text) for node_id, text in found]
 

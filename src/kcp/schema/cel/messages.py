@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _STATUS: Final = re.compile(r"^[A-Z_]+: ")
 _TRAILER: Final = re.compile(r" \[[A-Z_]+\]$")
-_HEAD: Final = re.compile(r"^ERROR: <input>:(\d+):(\d+): (.*)$")
+_HEAD: Final = re.compile(r"^ERROR: <input>:(-?\d+):(-?\d+): (.*)$")
 _OVERLOAD: Final = re.compile(r"^found no matching overload for '([^']*)' applied to '\((.*)\)'$", re.DOTALL)
 _ALIAS: Final = re.compile(r"\bobject\.T\d+\b")
 _WORD: Final = re.compile(r"(?<![\w.])[A-Z]+(?![\w.])")
@@ -19,6 +19,10 @@ _TYPES: Final = (
     ("google.protobuf.Timestamp", "timestamp"),
     ("null_type", "null"),
 )
+_BLOCK: Final = re.compile(r"\n(?=(?:ERROR|WARNING): <input>:)")
+_UNDECLARED: Final = re.compile(r"^undeclared reference to '([^']*)\.[^.']*' \(in container ''\)$")
+_BAD_TOKEN: Final = "Syntax error: token recognition error at: "
+_FOLLOW_UPS: Final = ("<<nil>> parsetree",)
 _TOO_DEEP: Final = "Exceeded max recursion depth"
 
 _COMPILE: Final = (
@@ -27,7 +31,14 @@ _COMPILE: Final = (
         r"type '\1' does not support field selection",
     ),
     (re.compile(r"^undefined field '(.*)' not found in struct '.*'$"), r"undefined field '\1'"),
-    (re.compile(r"^reserved identifier: (.*)$"), r"Syntax error: reserved identifier: \1"),
+    (re.compile(r"^\w+\(\) variable name must be a simple identifier$"), "argument must be a simple name"),
+    (re.compile(r"^has\(\) argument must be a field selection$"), "invalid argument to has() macro"),
+    (re.compile(r"\bT%\d+"), "dyn"),
+    (re.compile(r"^(expression of type '.*') cannot be the range of a compr"), r"\1 cannot be range of a compr"),
+    (
+        re.compile(r"^Syntax error: no viable alternative at input '\.(true|false|null)'$"),
+        r"Syntax error: mismatched input '\1' expecting IDENTIFIER",
+    ),
 )
 
 _EVALUATE: Final = (
@@ -46,6 +57,7 @@ _EVALUATE: Final = (
     ),
     (re.compile(r"^(?:double|int64|uint64) out of int64 range$"), "integer overflow"),
     (re.compile(r"^(?:double|int64) out of uint64 range$"), "unsigned integer overflow"),
+    (re.compile(r"^flatten\(\): level must"), "level must"),
     (re.compile(r"^Iteration budget exceeded$"), "operation cancelled: actual cost limit exceeded"),
 )
 _NO_OVERLOAD: Final = re.compile(r"^No matching overloads found : (?:\((.*?)\)\.)?([^(]*)(?:\((.*)\))?$", re.DOTALL)
@@ -65,8 +77,8 @@ def compile_message(text: str, expression: str, names: Mapping[str, str]) -> str
         return "ERROR: <input>:-1:0: max recursion depth exceeded"
     for ours, theirs in _TYPES:
         text = text.replace(ours, theirs)
-    lines = expression.split("\n")
-    return "\n".join(_compile_line(line, lines) for line in text.split("\n"))
+    complaints = [found for block in _BLOCK.split(text) if (found := _read_complaint(block, expression.split("\n")))]
+    return "\n".join(shown for _, _, shown in sorted(complaints, key=lambda complaint: complaint[:2]))
 
 
 def rename(text: str, names: Mapping[str, str]) -> str:
@@ -80,18 +92,28 @@ def type_name(text: str, names: Mapping[str, str]) -> str:
     return _WORD.sub(lambda word: word[0].lower(), plain.replace("<", "(").replace(">", ")"))
 
 
-def _compile_line(line: str, source: list[str]) -> str:
-    head = _HEAD.match(line)
-    if head is None:
-        return line
-    row, column, complaint = int(head[1]), int(head[2]), head[3]
+def _read_complaint(block: str, source: list[str]) -> tuple[int, int, str] | None:
+    """One complaint with its row and column; None for what cel-go does not complain about."""
+    head, _, shown_source = block.partition("\n")
+    match = _HEAD.match(head)
+    if match is None or match[3] in _FOLLOW_UPS or "'*error*'" in match[3]:
+        return None
+    row, column, complaint = int(match[1]), int(match[2]), match[3]
+    line = source[row - 1] if 0 < row <= len(source) else ""
     for pattern, replacement in _COMPILE:
         complaint = pattern.sub(replacement, complaint)
-    overload = _OVERLOAD.match(complaint)
-    if overload is not None and _is_member_call(source[row - 1] if row <= len(source) else "", column, overload[1]):
+    overload, undeclared = _OVERLOAD.match(complaint), _UNDECLARED.match(complaint)
+    if overload is not None and _is_member_call(line, column, overload[1]):
         target, _, rest = _first_type(overload[2])
         complaint = f"found no matching overload for '{overload[1]}' applied to '{target}.({rest})'"
-    return f"ERROR: <input>:{row}:{column}: {complaint}"
+    elif undeclared is not None and line.startswith(undeclared[1], column - 1 - len(undeclared[1])):
+        # cel-go looks at the first name only, and finds it at its beginning.
+        column -= len(undeclared[1])
+        complaint = f"undeclared reference to '{undeclared[1].partition('.')[0]}' (in container '')"
+        shown_source = f" | {line}\n | {'.' * (column - 1)}^"
+    elif complaint.startswith(_BAD_TOKEN):
+        complaint = complaint.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r")
+    return row, column, "\n".join(filter(None, (f"ERROR: <input>:{row}:{column}: {complaint}", shown_source)))
 
 
 def _is_member_call(line: str, column: int, function: str) -> bool:

@@ -24,7 +24,9 @@ _FIRST_OVERLOAD: Final = "list_optindex_optional_int"
 # Takes a list of values of any types.
 _MIXED: Final = "format"
 # Functions of the engine that mean something else here: overload -> name at run time.
-REPLACED: Final = {"duration_to_milliseconds": "@milliseconds"}
+MILLISECONDS: Final = "@milliseconds"
+SUM_OF_DURATIONS: Final = "@sumOfDurations"
+_REPLACED: Final = {"duration_to_milliseconds": MILLISECONDS, "list_duration_sum_duration": SUM_OF_DURATIONS}
 
 Tree = Any  # messages of cel.expr, whose classes are made at run time
 
@@ -110,7 +112,7 @@ def _replacement_of(node: Tree, references: dict[int, Tree]) -> str | None:
     reference = references.get(node.id) if node.HasField("call_expr") else None
     if reference is None or len(reference.overload_id) != 1:
         return None
-    return REPLACED.get(reference.overload_id[0])
+    return _REPLACED.get(reference.overload_id[0])
 
 
 def _maybe_of(node: Tree, references: dict[int, Tree]) -> str | None:

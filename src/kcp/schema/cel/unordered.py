@@ -91,7 +91,8 @@ def _replace(tree: Tree, node: Tree, shape: Shape, new_id: int) -> None:
 
 @lru_cache(maxsize=_CACHED_SHAPES)
 def _read(shape: str) -> Shape:
-    return codec.loads(shape.encode())
+    found: Shape = codec.loads(shape.encode())
+    return found
 
 
 def is_equal(left: Any, right: Any, shape: str) -> bool:  # noqa: ANN401 - any JSON value

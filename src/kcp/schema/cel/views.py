@@ -5,7 +5,8 @@ different to an expression is made anew, and what holds it:
 
     {"a-b": 1, "t": "2001-01-01T00:00:00Z", "n": null}    {"a-b": 1, "a__dash__b": 1, "t": <a timestamp>}
 
-No expression can name `a-b`, but some can `namespace`. A null in an object counts as absent; in a list or map it is a null (apiserver/pkg/cel/common/valuesunstructured.go).
+No expression can name `a-b`, but some can `namespace`. A null in an object counts as absent; in a list or map it is a
+null (apiserver/pkg/cel/common/valuesunstructured.go).
 """
 
 from __future__ import annotations
