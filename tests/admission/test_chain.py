@@ -23,7 +23,7 @@ class Recorder(Plugin):
     async def validate(self, a: Attributes) -> None:
         self.log.append(f"validate {self.mark}")
 
-    def forget(self, cluster: str, group: str, resource: str) -> None:
+    def forget(self, cluster: str | None, group: str, resource: str) -> None:
         self.log.append(f"forget {cluster}|{group}/{resource}")
 
 

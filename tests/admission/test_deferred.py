@@ -23,7 +23,7 @@ class Recorder(Plugin):
     async def validate(self, a: Attributes) -> None:
         self.seen.append("validate")
 
-    def forget(self, cluster: str, group: str, resource: str) -> None:
+    def forget(self, cluster: str | None, group: str, resource: str) -> None:
         self.seen.append(f"forget {resource}")
 
 

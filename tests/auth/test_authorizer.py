@@ -8,6 +8,7 @@ from kcp.auth.attributes import Attributes
 from kcp.auth.authorizer import Authorizer, forbidden, forbidden_message
 from kcp.auth.rbac import RBACAuthorizer
 from kcp.auth.user import UserInfo
+from kcp.meta import wellknown
 from tests.auth.cluster_objects import FakeReader, allow, user
 
 MASTER = UserInfo("root", groups=("system:masters",))
@@ -113,3 +114,14 @@ def test_a_refused_path_has_no_details_and_no_markup() -> None:
     error = forbidden(Attributes(JANE, "get", "c", path="/<b>&"))
     assert error.to_status()["message"] == 'forbidden: User "jane" cannot get path "/&lt;b&gt;&amp;"'
     assert error.to_status()["details"] == {}
+
+
+def test_a_cluster_is_looked_at_by_those_who_have_access(authorizer: Authorizer, reader: FakeReader) -> None:
+    own = UserInfo("system:serviceaccount:ns:bot", extra={wellknown.EXTRA_CLUSTER_NAME: ("team",)}, groups=JANE.groups)
+    foreign = UserInfo(own.name, extra={wellknown.EXTRA_CLUSTER_NAME: ("other",)}, groups=JANE.groups)
+    look = {who: Attributes(who, "get", "team", path="/apis") for who in (JANE, own, foreign)}
+    assert [authorizer.authorize(look[who]).allowed for who in (JANE, own, foreign)] == [False, True, False]
+    assert authorizer.authorize(Attributes(JANE, "get", "root", path="/apis")).allowed
+    reader.bind("team", "", "enter", "ClusterRole/system:kcp:workspace:access", user("jane"))
+    authorizer.rbac.forget("team")
+    assert authorizer.authorize(look[JANE]).allowed

@@ -63,12 +63,8 @@ REASON = 'RBAC: allowed by RoleBinding "b/ns" of Role "r" to User "jane"'
         pytest.param(resource(subresource="status"), {"allowed": False}, id="subresource"),
         pytest.param(
             {"nonResourceAttributes": {"verb": "get", "path": "/api"}},
-            {
-                "allowed": True,
-                "reason": 'RBAC: allowed by ClusterRoleBinding "system:discovery" of ClusterRole "system:discovery" '
-                'to Group "system:authenticated"',
-            },
-            id="path",
+            {"allowed": False},
+            id="path of a cluster she cannot enter",
         ),
         pytest.param({"nonResourceAttributes": {"verb": "get", "path": "/x"}}, {"allowed": False}, id="another path"),
     ],
@@ -77,6 +73,16 @@ def test_what_may_i_do(authorizer: Authorizer, spec: Object, status: Object) -> 
     asked = review(**spec)
     assert reviews.review_self_subject_access(authorizer, "c1", JANE, asked) == {**asked, "status": status}
     assert "status" not in asked
+
+
+def test_the_root_shows_to_all_who_are_known_what_it_serves(authorizer: Authorizer) -> None:
+    asked = review(nonResourceAttributes={"verb": "get", "path": "/api"})
+    reason = (
+        'RBAC: allowed by ClusterRoleBinding "system:discovery" of ClusterRole "system:discovery" '
+        'to Group "system:authenticated"'
+    )
+    answer = reviews.review_self_subject_access(authorizer, "root", JANE, asked)
+    assert answer["status"] == {"allowed": True, "reason": reason}
 
 
 def test_a_missing_role_is_the_reason(reader: FakeReader, authorizer: Authorizer) -> None:

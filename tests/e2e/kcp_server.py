@@ -15,7 +15,7 @@ import ssl
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -163,6 +163,7 @@ class KcpServer:
     options: tuple[str, ...] = ()
     process: subprocess.Popen[bytes] | None = None
     url: str = ""
+    apis: list[Api] = field(default_factory=list)
 
     def start(self, port: int = 0) -> Self:
         self.root_directory.parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +210,9 @@ class KcpServer:
         return str(next(each["user"]["token"] for each in self._config()["users"] if each["name"] == user))
 
     def api(self, user: str = "kcp-admin", prefix: str = "/clusters/root") -> Api:
-        return Api(self.endpoint, self.token(user), prefix)
+        """A client as this user. It is closed with the server at the latest."""
+        self.apis.append(Api(self.endpoint, self.token(user), prefix))
+        return self.apis[-1]
 
     def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
@@ -235,6 +238,8 @@ class KcpServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
+        for api in self.apis:
+            api.close()
 
     def _config(self) -> Any:  # noqa: ANN401
         return yaml.safe_load(self.kubeconfig.read_bytes())

@@ -31,6 +31,8 @@ def connected(endpoint: Endpoint) -> Iterator[socket.socket]:
         socket.create_connection((endpoint.host, endpoint.port), TIMEOUT) as plain,
         endpoint.tls.wrap_socket(plain, server_hostname=endpoint.host) as connection,
     ):
+        # What is sent is there, and does not wait in the kernel for more to send with it.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield connection
 
 

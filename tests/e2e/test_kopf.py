@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from tests.e2e.kcp_server import Api, KcpServer
 
+HANDLED = "kopf.zalando.org/last-handled-configuration"
+
 OPERATOR = """
 import kopf
 
@@ -74,10 +76,13 @@ def test_an_operator_reacts_and_resumes(server: KcpServer, api: Api, namespace: 
         assert printed.line() == "created lamp"
         # The patch of the operator comes after what it prints; the next change waits for it by its own event.
         with api.watch(f"{path}?watch=1&fieldSelector=metadata.name=lamp&timeoutSeconds=20") as watch:
-            seen = next(event for event in watch if "example.com/seen" in annotations(event))
+            seen = next(event for event in watch if "example.com/seen" in annotations_of(event))
         assert seen["object"]["metadata"]["finalizers"] == ["example.com/operator"]
         api.patch(f"{path}/lamp", {"data": {"colour": "blue"}}).created()
         assert printed.line() == "updated lamp red blue"
+        # A killed operator knows what it had noted down.
+        with api.watch(f"{path}?watch=1&fieldSelector=metadata.name=lamp&timeoutSeconds=20") as watch:
+            assert any("blue" in annotations_of(event).get(HANDLED, "") for event in watch)
     api.patch(f"{path}/lamp", {"data": {"colour": "green"}}).created()
     with operator as printed:
         assert {printed.line(), printed.line()} == {"resumed lamp", "updated lamp blue green"}
@@ -90,5 +95,5 @@ def test_an_operator_reacts_and_resumes(server: KcpServer, api: Api, namespace: 
     assert api.get(f"{path}/other").body["metadata"].get("finalizers") is None
 
 
-def annotations(event: dict[str, dict[str, dict[str, dict[str, str]]]]) -> dict[str, str]:
+def annotations_of(event: dict[str, dict[str, dict[str, dict[str, str]]]]) -> dict[str, str]:
     return event["object"]["metadata"].get("annotations", {})

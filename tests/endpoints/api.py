@@ -16,6 +16,7 @@ from kcp.server.assemble import Assembled, Parts, build
 from kcp.server.bootstrap import ensure_cluster
 from kcp.server.certificates import Authority
 from kcp.server.options import ServerOptions
+from kcp.store import ResourceKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,6 +112,7 @@ class Stream:
         self._gone = asyncio.Event()
         self._buffer = b""
         self._is_over = False
+        self._has_sent = False
         self.status = 0
         self.headers: dict[str, str] = {}
         self.sent: list[bytes] = []
@@ -133,6 +135,9 @@ class Stream:
         self._gone.set()
 
     async def _receive(self) -> dict[str, Any]:
+        if not self._has_sent:
+            self._has_sent = True
+            return {"type": "http.request", "body": b"", "more_body": False}
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
@@ -287,26 +292,14 @@ class API:
         group = "rbac.authorization.k8s.io"
         base = f"/apis/{group}/v1" + (f"/namespaces/{namespace}" if namespace else "")
         kind = "Role" if namespace else "ClusterRole"
-        name = f"{user}-{len(self.store.range(_everything()).records())}"
+        name = f"{user}-{self.store.revision}"
         rules = [{"apiGroups": ["*"], "resources": resources, "verbs": verbs}]
         role, binding = f"{base}/{kind.lower()}s", f"{base}/{kind.lower()}bindings"
         await self.must("POST", role, {"metadata": {"name": name}, "rules": rules})
         subjects = [{"kind": "User", "name": user, "apiGroup": group}]
         reference = {"kind": kind, "name": name, "apiGroup": group}
         await self.must("POST", binding, {"metadata": {"name": name}, "subjects": subjects, "roleRef": reference})
-        self.assembled.on_change(CLUSTER, _rbac())
-
-
-def _everything() -> Any:  # noqa: ANN401
-    from kcp.store import Scope
-
-    return Scope()
-
-
-def _rbac() -> Any:  # noqa: ANN401
-    from kcp.store import ResourceKey
-
-    return ResourceKey("rbac.authorization.k8s.io", "roles")
+        self.assembled.on_change(CLUSTER, ResourceKey(group, "roles"))
 
 
 def configmap(name: str = "a", **fields: Any) -> Object:  # noqa: ANN401 - of a ConfigMap

@@ -110,8 +110,9 @@ async def test_protobuf_that_does_not_say_what_it_is(api: API) -> None:
             codec.dumps({**widget(), "apiVersion": "example.io/v9"}),
             "the API version in the data (example.io/v9) does not match the expected API version (example.io/v1)",
         ),
+        (b'{"metadata":{}}', "Object 'Kind' is missing in '{\"metadata\":{}}' ({\"metadata\":{}})"),
     ],
-    ids=["array", "version"],
+    ids=["array", "version", "kind"],
 )
 async def test_bodies_that_are_no_such_custom_object(api: API, body: bytes, why: str) -> None:
     await api.define(definition())

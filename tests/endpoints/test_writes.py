@@ -24,7 +24,7 @@ from tests.endpoints.api import (
 if TYPE_CHECKING:
     from kcp.meta.codec import Object
 
-HELD = {"metadata": {"finalizers": ["example.io/hold"]}}
+HELD: dict[str, Any] = {"metadata": {"finalizers": ["example.io/hold"]}}
 OPTIONS = {"kind": "DeleteOptions", "apiVersion": "v1"}
 
 
@@ -244,8 +244,9 @@ async def test_options_in_protobuf_and_of_any_group(api: API) -> None:
         answer = await api.delete(f"{CONFIGMAPS}/{number}", body, headers={"content-type": PROTOBUF})
         assert answer.status == 200
     assert await names(api) == ["1"]
-    for body in ({}, {"kind": "DeleteOptions", "apiVersion": "apps/v1"}):
-        assert (await api.delete(f"{CONFIGMAPS}/1", body, dryRun="All")).status in (200, 404)
+    for options in ({"dryRun": ["All"]}, {"kind": "DeleteOptions", "apiVersion": "apps/v1"}):
+        assert (await api.delete(f"{CONFIGMAPS}/1", options)).status == 200
+    assert await names(api) == []
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +17,9 @@ CONTEXT = WriteContext("root", UserInfo("me"), datetime(2026, 1, 2, tzinfo=UTC),
 SPEC = {"type": "object", "properties": {"n": {"type": "integer", "default": 3}, "s": {"type": "string"}}}
 STATUS = {"type": "object", "properties": {"n": {"type": "integer"}, "selector": {"type": "string"}}}
 SCALE = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n", "labelSelectorPath": ".status.selector"}
+
+if TYPE_CHECKING:
+    from kcp.meta.codec import Object
 
 
 def strategy_of(**version: Any) -> CustomResourceStrategy:  # noqa: ANN401
@@ -167,7 +170,16 @@ def test_conversion_none_changes_the_version_only() -> None:
 def test_rules_are_asked_with_the_old_object() -> None:
     strategy = strategy_of()
     strategy.structural.has_rules = True
-    strategy.rules = lambda obj, old: [field.invalid(FieldPath("x"), old, "changed")]
+
+    class Rules:
+        def __call__(self, obj: Object, old: Object | None) -> list[field.FieldError]:
+            return [field.invalid(FieldPath("x"), old, "changed")]
+
+        def warnings(self, obj: Object) -> list[str]:
+            return ["forgiven"]
+
+    strategy.rules = Rules()
+    assert "forgiven" in strategy.warnings_on_update(widget(), widget(spec={}), CONTEXT)
     (error,) = strategy.validate_update(widget(), widget(spec={}), CONTEXT)
     assert error.bad_value == widget(spec={})
 

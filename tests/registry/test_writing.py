@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kcp.admission.attributes import Operation
 from kcp.meta import codec, errors
@@ -16,6 +19,7 @@ from kcp.registry.writing import (
     SENT_DUPLICATES,
     drop_duplicate_owners,
     encode,
+    is_same,
     make_attributes,
     raise_invalid,
     stored_body,
@@ -105,6 +109,33 @@ def test_what_is_invalid_is_called_by_its_kind() -> None:
     assert found == ['ConfigMap "a"', 'Event "a"', 'Gadget.example.io "a"']
     with pytest.raises(errors.Invalid, match=r'^Widget.example.io "" is invalid'):
         raise_invalid(compile_definition(crd())["v1"], {"metadata": {}}, [problem])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 2) | st.sampled_from(["", "a", "1"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(one=JSON, other=JSON)
+def test_values_are_the_same_if_their_json_is(one: object, other: object) -> None:
+    def written(value: object) -> str:
+        return json.dumps(value, sort_keys=True)
+
+    assert is_same(one, other) is (written(one) == written(other))
+
+
+@given(value=JSON)
+def test_the_order_of_fields_does_not_count(value: object) -> None:
+    turned = json.loads(json.dumps(value), object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+    assert is_same(value, turned)
+
+
+@pytest.mark.parametrize(("one", "other"), [([1], [True]), ({"a": {"b": 0}}, {"a": {"b": False}})], ids=str)
+def test_true_is_not_one(one: object, other: object) -> None:
+    assert one == other
+    assert not is_same(one, other)
 
 
 def test_what_is_stored_is_what_readers_get() -> None:

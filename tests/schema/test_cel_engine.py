@@ -141,8 +141,8 @@ def test_a_complaint_shows_the_line_and_points_at_the_place() -> None:
         ("9223372036854775807 + n", "integer overflow"),
         ("object.spec.list[5]", "index out of bounds: 5"),
         ("object.spec.list['a']", "unsupported index type 'string' in list"),
-        ("object.spec.n.startsWith('a')", "no such overload: startsWith(int, string)"),
-        ("object.spec.n.size() > 1", "no such overload: size(int)"),
+        ("object.spec.n.startsWith('a')", "no such overload"),
+        ("object.spec.n.size() > 1", "no such overload: size"),
         ("object.spec.n + 'a'", "no such overload"),
         ("object.spec.n && true", "no such overload"),
         ("int('x' + string(n))", "type conversion error from 'string' to 'int'"),
@@ -176,7 +176,7 @@ def test_an_optional_is_no_result() -> None:
 
 def test_a_loop_without_end_is_cut() -> None:
     with pytest.raises(EvaluationError, match="operation cancelled: actual cost limit exceeded"):
-        evaluate("object.all(a, object.all(b, object.all(c, a + b + c >= 0)))", object=list(range(40)))
+        evaluate("object.all(a, object.all(b, object.all(c, a + b + c >= 0)))", object=list(range(120)))
 
 
 @pytest.mark.parametrize(

@@ -304,12 +304,16 @@ def test_rules_are_asked_only_about_objects_that_fit_their_types() -> None:
     complaint = field.invalid(FieldPath("n"), 1, "failed rule")
     asked = []
 
-    def evaluate(obj: dict[str, Any], old: dict[str, Any] | None) -> list[field.FieldError]:
-        asked.append((obj, old))
-        return [complaint]
+    class Rules:
+        def __call__(self, obj: dict[str, Any], old: dict[str, Any] | None) -> list[field.FieldError]:
+            asked.append((obj, old))
+            return [complaint]
 
-    assert structural.validate({"n": 1}, rules=evaluate) == [complaint]
-    found = structural.validate({"n": "x"}, rules=evaluate)
+        def warnings(self, obj: dict[str, Any]) -> list[str]:
+            return []
+
+    assert structural.validate({"n": 1}, rules=Rules()) == [complaint]
+    found = structural.validate({"n": "x"}, rules=Rules())
     assert [error.body.partition(": ")[2][:34] for error in found][1] == "null: some validation rules were n"
     assert asked == [({"n": 1}, None)]
     assert structural.validate({"n": 1}) == []

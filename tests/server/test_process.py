@@ -19,4 +19,3 @@ print("tuned")
 def test_what_is_loaded_is_not_looked_at_again() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("tuned\n", "")
-

@@ -22,6 +22,7 @@ _ALLOWED: Final = Decision(True)
 _NO_OPINION: Final = Decision(False)
 _WILDCARD: Final = WILDCARD.text
 _ALL_CLUSTERS_GROUPS: Final = frozenset({wellknown.GROUP_KCP_ADMIN})
+_OPEN_CLUSTERS: Final = frozenset({wellknown.ROOT_CLUSTER, ""})  # the root, and paths of the server itself
 _HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
@@ -45,7 +46,17 @@ class Authorizer:
         if cluster.startswith(SYSTEM_PREFIX):
             # What the server keeps for itself is for those who may do everything, and who have passed above.
             return _NO_OPINION
+        if not attributes.resource and cluster not in _OPEN_CLUSTERS and not self._may_enter(attributes.user, cluster):
+            return _NO_OPINION
         return self._rbac.authorize(attributes)
+
+    def _may_enter(self, user: UserInfo, cluster: str) -> bool:
+        """Whether a user may look at a logical cluster at all. The policy that counts everywhere shows to all who are
+        known what a server has to offer; but what a tenant has defined is nobody's business who has no access there.
+        Its own service accounts have; others need the verb `access` on `/`, or whatever includes it."""
+        if user.extra.get(wellknown.EXTRA_CLUSTER_NAME) == (cluster,):
+            return True
+        return self._rbac.authorize(Attributes(user, "access", cluster, path="/")).allowed
 
     def rules_for(self, user: UserInfo, cluster: str, namespace: str) -> Rules:
         return self._rbac.rules_for(user, cluster, namespace)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from kcp.auth.authorizer import forbidden
 from kcp.auth.impersonation import impersonate, parse_impersonation
 from kcp.endpoints import request_info
 from kcp.endpoints.flow import Lane
+from kcp.endpoints.flow_bodies import BodyBudget
 from kcp.endpoints.flow_deadline import request_timeout
 from kcp.endpoints.http import peer_certificate
 from kcp.endpoints.metrics import CONTENT_TYPE as METRICS_TYPE
@@ -63,6 +64,7 @@ class Parts:
     version: Object
     tokens: ServiceAccountTokens
     url: str
+    bodies: BodyBudget = field(default_factory=BodyBudget)
     request_timeout: float = 60.0
 
 
@@ -213,6 +215,10 @@ def with_flow_control(parts: Parts, handle: Handle) -> Handle:
         if wellknown.GROUP_MASTERS in request.user.groups:
             return await handle(request, send)
         lane, cluster = _lane(request), request.cluster
+        if lane is Lane.MUTATING:
+            # Before it takes a seat: a body may be long in coming, and must not keep others from working.
+            with parts.bodies.reserve(cluster, request.headers.get(b"content-length")):
+                await request.body()
         if not flow.try_take(cluster, lane):
             await flow.wait(cluster, lane)
         try:
@@ -311,7 +317,7 @@ def with_cluster(parts: Parts, handle: Handle) -> Handle:
 def with_server_paths(parts: Parts, handle: Handle) -> Handle:
     async def filtered(request: Request, send: Send) -> Response | None:
         path = request.info.path
-        if path == "/version":
+        if path in ("/version", "/version/"):
             return json_response(200, parts.version)
         if path == "/openid/v1/jwks":
             return Response(200, codec.dumps(parts.tokens.jwks()), "application/jwk-set+json")

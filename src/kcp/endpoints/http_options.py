@@ -22,6 +22,9 @@ class HTTPOptions:
     handshake_timeout: float = 10.0
     """For the TLS handshake."""
 
+    shutdown_timeout: float = 1.0
+    """For a client to confirm that a connection is closed. Many never do."""
+
     header_timeout: float = 32.0
     """For the head of a request, from its first byte (or from the handshake) on. Kubernetes' servers give 32 s."""
 

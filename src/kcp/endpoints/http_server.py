@@ -135,7 +135,10 @@ class HTTPServer:
 
     async def _handshake(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        limits: dict[str, Any] = {"ssl_handshake_timeout": self._options.handshake_timeout} if self.tls else {}
+        limits: dict[str, Any] = {}
+        if self.tls:
+            limits["ssl_handshake_timeout"] = self._options.handshake_timeout
+            limits["ssl_shutdown_timeout"] = self._options.shutdown_timeout
         await loop.connect_accepted_socket(self._connections.make_connection, sock, ssl=self.tls, **limits)
 
     def _on_handshake(self, sock: socket.socket, task: asyncio.Task[None]) -> None:

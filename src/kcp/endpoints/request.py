@@ -23,6 +23,7 @@ class Request:
     """`cluster` and `user` are set by filters. Headers have lower-case names, and the first of several values."""
 
     __slots__ = (
+        "_body",
         "_query",
         "all_headers",
         "certificate",
@@ -54,6 +55,7 @@ class Request:
         self.served = False  # a resource that exists is asked for
         self.streaming = False  # the answer has begun
         self.warnings: list[str] = []
+        self._body: bytes | None = None
         self._query: dict[str, list[str]] | None = None
 
     @property
@@ -80,6 +82,11 @@ class Request:
 
     async def body(self, limit: int = MAX_BODY_BYTES) -> bytes:
         """The whole body. Raises RequestEntityTooLarge before more than `limit` bytes are kept."""
+        if self._body is None:
+            self._body = await self._read(limit)
+        return self._body
+
+    async def _read(self, limit: int) -> bytes:
         length = self.headers.get(b"content-length")
         if length is not None and (not length.isdigit() or int(length) > limit):
             raise _too_large(limit)

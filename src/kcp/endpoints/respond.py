@@ -54,6 +54,8 @@ def error_response(error: StatusError, request: Request) -> Response:
     headers = []
     if error.retry_after_seconds:
         headers.append((b"retry-after", str(error.retry_after_seconds).encode()))
+    if error.code == 413:  # what is still to come is not wanted
+        headers.append((b"connection", b"close"))
     if error.code == 401:
         headers.append((b"www-authenticate", b'Bearer realm="kcp"'))
     try:

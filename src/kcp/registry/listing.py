@@ -178,7 +178,7 @@ async def list_page(
         raise errors.Expired(_EXPIRED_VERSION) from None
     except store.StoreError as error:
         raise translate(error, resource.group_resource, "") from error
-    return _finish(registry, scope, options, selection, page)
+    return _finish(registry, scope, selection, page)
 
 
 def _list_one(registry: Registry, scope: Scope, selection: Selection) -> Listing:
@@ -199,7 +199,7 @@ def _list_one(registry: Registry, scope: Scope, selection: Selection) -> Listing
 def _list_rest(
     registry: Registry, resource: Resource, scope: Scope, options: ListOptions, selection: Selection
 ) -> Listing:
-    revision, after = parse_continue(options.continue_token, scope)
+    revision, after, expected = parse_continue(options.continue_token, scope)
     if options.resource_version not in ("", "0"):
         raise errors.BadRequest("specifying resource version is not allowed when using continue")
     try:
@@ -216,26 +216,42 @@ def _list_rest(
         raise errors.Expired(_EXPIRED_CONTINUE, continue_token=token) from None
     except store.StoreError as error:
         raise translate(error, resource.group_resource, "") from error
-    return _finish(registry, scope, options, selection, page)
+    return _finish(registry, scope, selection, page, expected if revision > 0 else 0)
 
 
-def _finish(registry: Registry, scope: Scope, options: ListOptions, selection: Selection, page: store.Page) -> Listing:
-    if page.next_after is None:
+def _finish(registry: Registry, scope: Scope, selection: Selection, page: store.Page, expected: int = 0) -> Listing:
+    """`expected` is how many objects there were from this page on, if a page before it has counted them."""
+    after = page.next_after
+    if after is None:
         return Listing(page, page.revision, "", None)
-    remaining = None
+    remaining = 0
     if selection.accept is None:
-        remaining = registry.store.count(scope, after=page.next_after) or None
-    return Listing(page, page.revision, make_continue(page.revision, page.next_after), remaining)
+        remaining = max(expected - len(page.pairs), 0) or registry.store.count(scope, after=after)
+    return Listing(page, page.revision, make_continue(page.revision, after, remaining), remaining or None)
 
 
-def make_continue(revision: int, after: ObjectKey) -> str:
-    """Kubernetes' own form, which its clients pass on untouched: the revision, and where to go on."""
-    start = "/".join(part for part in (after.cluster, after.namespace, after.name))
-    token = codec.dumps({"v": _CONTINUE_VERSION, "rv": revision, "start": start + "\0"})
-    return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
+class Continue(NamedTuple):
+    """Where a list goes on."""
+
+    revision: int
+    """Negative: as it is now."""
+
+    after: ObjectKey
+    remaining: int = 0
+    """How many objects were left at that revision; 0 if nobody has counted them."""
 
 
-def parse_continue(token: str, scope: Scope) -> tuple[int, ObjectKey]:
+def make_continue(revision: int, after: ObjectKey, remaining: int = 0) -> str:
+    """Kubernetes' own form, which its clients pass on untouched, and how much is left: later on, only the present
+    can be counted."""
+    start = f"{after.cluster}/{after.namespace}/{after.name}\0"
+    token: Object = {"v": _CONTINUE_VERSION, "rv": revision, "start": start}
+    if remaining:
+        token["left"] = remaining
+    return base64.urlsafe_b64encode(codec.dumps(token)).rstrip(b"=").decode()
+
+
+def parse_continue(token: str, scope: Scope) -> Continue:
     """Raises BadRequest for anything we did not make; a token never leads out of the scope it is used in."""
     strange = _NOT_BASE64.search(token)
     # Python reads over what is no base64; Go says where it begins, or where a rest of one character stands.
@@ -255,7 +271,8 @@ def parse_continue(token: str, scope: Scope) -> tuple[int, ObjectKey]:
         raise _invalid_continue("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
     if not isinstance(start, str) or not start:
         raise _invalid_continue("encoded start key empty (version meta.k8s.io/v1)")
-    return revision, _start_key(start, scope)
+    left = found.get("left", 0)
+    return Continue(revision, _start_key(start, scope), left if isinstance(left, int) else 0)
 
 
 def _start_key(start: str, scope: Scope) -> ObjectKey:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kcp.schema.cel import types
-from kcp.schema.cel.estimates import MAX_UINT64, NOTHING, ONE, UNKNOWN, Range, exactly
+from kcp.schema.cel.estimates import MAX_UINT64, ONE, UNKNOWN, Range, exactly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,11 +53,10 @@ class Operand:
 
 
 class Call(NamedTuple):
-    """`arguments` are without the target."""
+    """A call that the checker accepted; of a method the target is the first operand."""
 
     overload: str
-    target: Operand | None
-    arguments: Sequence[Operand]
+    operands: Sequence[Operand]
 
 
 class Estimate(NamedTuple):
@@ -73,40 +72,32 @@ if TYPE_CHECKING:
 
 def estimate_call(function: str, call: Call) -> Estimate | None:
     """What a function with a price of its own costs; None if it costs what every call does."""
-    by_overload = _BY_OVERLOAD.get(call.overload)
-    found = by_overload(call) if by_overload is not None else None
-    if found is not None:
-        return found
-    by_name = _BY_NAME.get(function)
-    found = by_name(call) if by_name is not None else None
-    if found is not None:
-        return found
-    standard = _STANDARD.get(call.overload)
-    return None if standard is None else standard(call)
+    estimators = (_BY_OVERLOAD.get(call.overload), _BY_NAME.get(function), _STANDARD.get(call.overload))
+    for estimator in estimators:
+        found = None if estimator is None else estimator(call)
+        if found is not None:
+            return found
+    return None
 
 
-def _unit(call: Call) -> Estimate | None:
+def _unit(call: Call) -> Estimate:
     return Estimate(ONE)
 
 
-def _check(call: Call) -> Estimate | None:
+def _check(call: Call) -> Estimate:
     return Estimate(exactly(_AUTHORIZATION_COST))
 
 
-def _selector(call: Call) -> Estimate | None:
-    if len(call.arguments) != 1:
-        return None
-    size = call.arguments[0].known_size
+def _selector(call: Call) -> Estimate:
+    size = call.operands[1].known_size
     # A selector is a list of requirements; the shortest one that holds anything has two characters.
     requirements = size.scaled(0.5).scaled(LIST_COST + STRUCT_COST)
     return Estimate(exactly(LIST_COST).plus(size.scaled(STRING_FACTOR)).plus(requirements))
 
 
-def _search(call: Call) -> Estimate | None:
+def _search(call: Call) -> Estimate:
     """Looking at everything in a list, or at every character."""
-    target = call.target
-    if target is None:
-        return None
+    target = call.operands[0]
     if not target.element_kind:
         return Estimate(target.known_size.scaled(STRING_FACTOR))
     each = ONE
@@ -116,27 +107,20 @@ def _search(call: Call) -> Estimate | None:
 
 
 def _parse(factor: float = STRING_FACTOR, *, keeps_size: bool = False) -> Estimator:
-    def estimate(call: Call) -> Estimate | None:
-        if not call.arguments:
-            return None
-        size = call.arguments[0].known_size
+    def estimate(call: Call) -> Estimate:
+        size = call.operands[0].known_size
         return Estimate(size.scaled(factor), size if keeps_size else None)
 
     return estimate
 
 
-def _transform(call: Call) -> Estimate | None:
-    if call.target is None:
-        return None
-    size = call.target.known_size
+def _transform(call: Call) -> Estimate:
+    size = call.operands[0].known_size
     return Estimate(size.scaled(STRING_FACTOR), size)
 
 
-def _replace(call: Call) -> Estimate | None:
-    if call.target is None or len(call.arguments) < 2:
-        return None
-    size = call.target.known_size
-    old, new = call.arguments[0].known_size, call.arguments[1].known_size
+def _replace(call: Call) -> Estimate:
+    size, old, new = (operand.known_size for operand in call.operands[:3])
     most, most_kept = _replacements(size.max, old.min, shrinks=new.max <= old.min)
     least, least_kept = _replacements(size.min, old.max, shrinks=old.max <= new.min)
     result = Range(least, most).times(new).plus(Range(least_kept, most_kept))
@@ -150,32 +134,27 @@ def _replacements(size: int, old: int, *, shrinks: bool) -> tuple[int, int]:
     return (0, size) if shrinks else (min(math.ceil(size / old), MAX_UINT64), 0)
 
 
-def _split(call: Call) -> Estimate | None:
-    if call.target is None:
-        return None
-    size = call.target.known_size
+def _split(call: Call) -> Estimate:
+    size = call.operands[0].known_size
     most = size.max
-    if len(call.arguments) > 1 and call.arguments[1].literal is not None:
-        most = call.arguments[1].literal % (MAX_UINT64 + 1)
+    if len(call.operands) > 2 and call.operands[2].literal is not None:
+        most = call.operands[2].literal % (MAX_UINT64 + 1)
     return Estimate(size.scaled(2 * STRING_FACTOR), Range(0, most))
 
 
-def _join(call: Call) -> Estimate | None:
-    if call.target is None:
-        return None
-    count = call.target.known_size
-    size = count.times(call.target.element_size) if call.target.element_kind else NOTHING
-    if call.arguments:
+def _join(call: Call) -> Estimate:
+    target, *separator = call.operands
+    count = target.known_size
+    size = count.times(target.element_size)
+    if separator:
         separators = Range(max(count.min - 1, 0), max(count.max - 1, 0))
-        size = size.plus(call.arguments[0].known_size.times(separators))
+        size = size.plus(separator[0].known_size.times(separators))
     return Estimate(size.scaled(STRING_FACTOR), size)
 
 
-def _find(call: Call) -> Estimate | None:
-    if call.target is None or not call.arguments:
-        return None
-    size = call.target.known_size
-    return Estimate(_match(size, call.arguments[0].known_size), Range(0, size.max))
+def _find(call: Call) -> Estimate:
+    size = call.operands[0].known_size
+    return Estimate(_match(size, call.operands[1].known_size), Range(0, size.max))
 
 
 def _match(text: Range, pattern: Range) -> Range:
@@ -186,27 +165,23 @@ def _ip(call: Call) -> Estimate | None:
     return _unit(call) if call.overload == "cidr_ip" else _parse()(call)
 
 
-def _contains_address(call: Call) -> Estimate | None:
-    if not call.arguments:
-        return None
+def _contains_address(call: Call) -> Estimate:
     cost = _ADDRESS.plus(_ADDRESS).scaled(STRING_FACTOR)
     if "contains_cidr" in call.overload:
         cost = cost.plus(_ADDRESS.scaled(STRING_FACTOR)).plus(ONE)
     if call.overload.endswith("_string"):
-        cost = cost.plus(call.arguments[0].known_size.scaled(STRING_FACTOR))
+        cost = cost.plus(call.operands[1].known_size.scaled(STRING_FACTOR))
     return Estimate(cost)
 
 
-def _validate(call: Call) -> Estimate | None:
-    if not call.arguments:
-        return None
-    size = call.arguments[0].known_size
+def _validate(call: Call) -> Estimate:
+    size = call.operands[1].known_size
     return Estimate(size.scaled(STRING_FACTOR).scaled(_MAX_FORMAT_PATTERN * REGEX_FACTOR))
 
 
 def _equal_values(call: Call) -> Estimate | None:
     """Values of library types; all others are compared as the standard says."""
-    left, right = call.arguments
+    left, right = call.operands
     if not left.type_name or left.type_name != right.type_name:
         return None
     if left.type_name == types.FORMAT:
@@ -250,39 +225,36 @@ def _number(operand: Operand, otherwise: int) -> int:
     return otherwise if operand.literal is None else max(int(operand.literal), 0)
 
 
-def _slice(call: Call) -> Estimate | None:
-    if call.target is None or len(call.arguments) != 2:
-        return None
-    start = _number(call.arguments[0], 0)
-    end = _number(call.arguments[1], call.target.known_size.max)
+def _slice(call: Call) -> Estimate:
+    target, first, last = call.operands
+    start, end = _number(first, 0), _number(last, target.known_size.max)
     return _make_list(1, exactly((end - start) % (MAX_UINT64 + 1)))
 
 
-def _range(call: Call) -> Estimate | None:
-    return _make_list(1, exactly(_number(call.arguments[0], MAX_UINT64)))
+def _range(call: Call) -> Estimate:
+    return _make_list(1, exactly(_number(call.operands[0], MAX_UINT64)))
 
 
-def _reverse(call: Call) -> Estimate | None:
-    return None if call.target is None else _make_list(1, call.target.known_size)
+def _reverse(call: Call) -> Estimate:
+    return _make_list(1, call.operands[0].known_size)
 
 
-def _flatten(call: Call) -> Estimate | None:
-    depth = _number(call.arguments[0], MAX_UINT64) if call.arguments else 1
-    return None if call.target is None else _make_list(float(depth), call.target.known_size)
+def _flatten(call: Call) -> Estimate:
+    target, *given = call.operands
+    depth = _number(given[0], MAX_UINT64) if given else 1
+    return _make_list(float(depth), target.known_size)
 
 
-def _sort(call: Call) -> Estimate | None:
+def _sort(call: Call) -> Estimate:
     """Comparing everything with everything: the list itself, or the keys to sort it by."""
-    keys = call.arguments[0] if call.arguments else call.target
-    if keys is None:
-        return None
+    size = call.operands[-1].known_size
     is_text = call.overload.startswith(("list_string_", "list_bytes_"))
-    return _make_list(2 + STRING_FACTOR if is_text else 2, keys.known_size.times(keys.known_size))
+    return _make_list(2 + STRING_FACTOR if is_text else 2, size.times(size))
 
 
 def _compare_sets(factor: float) -> Estimator:
-    def estimate(call: Call) -> Estimate | None:
-        left, right = (argument.known_size for argument in call.arguments)
+    def estimate(call: Call) -> Estimate:
+        left, right = (operand.known_size for operand in call.operands)
         return Estimate(left.times(right).scaled(factor).plus(ONE))
 
     return estimate
@@ -304,49 +276,50 @@ _BY_OVERLOAD: Final[dict[str, Estimator]] = {
 }
 
 
-def _format(call: Call) -> Estimate | None:
-    return None if call.target is None else Estimate(call.target.known_size.scaled(STRING_FACTOR))
+def _format(call: Call) -> Estimate:
+    return Estimate(call.operands[0].known_size.scaled(STRING_FACTOR))
 
 
-def _to_bytes(call: Call) -> Estimate | None:
-    size = call.arguments[0].known_size
+def _to_bytes(call: Call) -> Estimate:
+    size = call.operands[0].known_size
     return Estimate(size.scaled(STRING_FACTOR), Range(size.min, size.max * 4 % (MAX_UINT64 + 1)))
 
 
-def _to_string(call: Call) -> Estimate | None:
-    size = call.arguments[0].known_size
+def _to_string(call: Call) -> Estimate:
+    size = call.operands[0].known_size
     return Estimate(size.scaled(STRING_FACTOR), Range(size.min // 4, size.max))
 
 
-def _quote(call: Call) -> Estimate | None:
-    size = call.arguments[0].known_size
+def _quote(call: Call) -> Estimate:
+    size = call.operands[0].known_size
     return Estimate(size.scaled(STRING_FACTOR), Range(size.min + 2, (size.max * 2 + 2) % (MAX_UINT64 + 1)))
 
 
-def _contained(call: Call) -> Estimate | None:
-    return Estimate(call.arguments[1].known_size.scaled(1))
+def _part(call: Call) -> Estimate:
+    return Estimate(call.operands[1].known_size.scaled(STRING_FACTOR))
 
 
-def _matches(call: Call) -> Estimate | None:
-    if call.target is None:
-        return None
-    return Estimate(_match(call.target.known_size, call.arguments[0].known_size))
+def _contained(call: Call) -> Estimate:
+    return Estimate(call.operands[1].known_size)
 
 
-def _contains(call: Call) -> Estimate | None:
-    if call.target is None:
-        return None
-    text, part = call.target.known_size, call.arguments[0].known_size
+def _matches(call: Call) -> Estimate:
+    text, pattern = (operand.known_size for operand in call.operands)
+    return Estimate(_match(text, pattern))
+
+
+def _contains(call: Call) -> Estimate:
+    text, part = (operand.known_size for operand in call.operands)
     return Estimate(text.scaled(STRING_FACTOR).times(part.scaled(STRING_FACTOR)))
 
 
-def _add(call: Call) -> Estimate | None:
-    size = call.arguments[0].known_size.plus(call.arguments[1].known_size)
+def _add(call: Call) -> Estimate:
+    size = call.operands[0].known_size.plus(call.operands[1].known_size)
     return Estimate(ONE if call.overload == "add_list" else size.scaled(STRING_FACTOR), size)
 
 
-def _compare(call: Call) -> Estimate | None:
-    most = min(argument.known_size.max for argument in call.arguments)
+def _compare(call: Call) -> Estimate:
+    most = min(operand.known_size.max for operand in call.operands)
     return Estimate(Range(1 if most else 0, most).scaled(STRING_FACTOR))
 
 
@@ -358,8 +331,8 @@ _STANDARD: Final[dict[str, Estimator]] = {
     "string_to_bytes": _to_bytes,
     "bytes_to_string": _to_string,
     "strings_quote": _quote,
-    "starts_with_string": _parse(),
-    "ends_with_string": _parse(),
+    "starts_with_string": _part,
+    "ends_with_string": _part,
     "in_list": _contained,
     "matches_string": _matches,
     "contains_string": _contains,

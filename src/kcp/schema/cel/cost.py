@@ -127,13 +127,13 @@ class _Coster:
         overloads = _possible(self._overloads.get(node.id) or (), arguments)
         if not overloads:
             return NOTHING
-        total, target = NOTHING, None
+        total, operands = NOTHING, arguments
         if call.HasField("target"):
             total = self.cost(call.target)
-            target = self._operand(call.target)
+            operands = [self._operand(call.target), *arguments]
         calls, size = _NO_ITEMS, None
         for overload in overloads:
-            estimate = self._estimate(node, Call(overload, target, arguments), costs)
+            estimate = self._estimate(node, Call(overload, operands), costs)
             calls = calls.union(estimate.cost)
             if estimate.size is not None:
                 size = estimate.size if size is None else size.union(estimate.size)
@@ -154,7 +154,7 @@ class _Coster:
         nodes = node.call_expr.args
         if call.overload == "conditional":
             self._join_entries(node, nodes[1], nodes[2])
-            size = call.arguments[1].known_size.union(call.arguments[2].known_size)
+            size = call.operands[1].known_size.union(call.operands[2].known_size)
             return Estimate(costs[0].plus(costs[1].union(costs[2])), size)
         if call.overload in ("add_string", "add_bytes", "add_list"):
             self._join_entries(node, nodes[0], nodes[1])

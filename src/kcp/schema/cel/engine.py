@@ -7,7 +7,7 @@ function; the runtime knows neither: objects are maps there, and one implementat
     Environment({"self": ObjectType("x.Self", {"n": INT})}).compile("self.n > 1")    checked with types
     program.evaluate(activate({"self": {"n": 2}}))                                  run with plain values
 
-An evaluation is bounded: the engine stops after 10,000 steps of comprehensions, about 0.1 seconds.
+An evaluation is bounded: the engine stops after 10,000 steps of comprehensions; see `loops` for what happens then.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from kcp.schema.cel import (
     descriptors,
     formats,
     lists,
+    loops,
     messages,
     quantities,
     regex,
     semver,
+    strings,
     tree,
     types,
     unordered,
@@ -63,6 +65,7 @@ _RUNTIME: Final = (
     *formats.RUNTIME_FUNCTIONS,
     *bounded.RUNTIME_FUNCTIONS,
     *lists.RUNTIME_FUNCTIONS,
+    *strings.RUNTIME_FUNCTIONS,
     *unordered.RUNTIME_FUNCTIONS,
 )
 # Numbers of different types may be compared. The runtime knows that; the checker has to be told.
@@ -96,10 +99,11 @@ class EvaluationError(ValueError):
 class Activation:
     """Values of variables, converted once and shared by all programs that are evaluated with them."""
 
-    __slots__ = ("_native", "answer")
+    __slots__ = ("_native", "answer", "values")
 
     def __init__(self, values: Mapping[str, object], answer: Answer | None = None) -> None:
-        self._native = _runtime().Activation(dict(values))
+        self.values = dict(values)
+        self._native = _runtime().Activation(self.values)
         self.answer = answer
 
     @property
@@ -113,6 +117,7 @@ class Program:
     __slots__ = (
         "_is_bounded",
         "_native",
+        "_serialized",
         "_uses_authorizer",
         "checked",
         "expression",
@@ -120,6 +125,7 @@ class Program:
         "result_type",
         "selected",
         "unusable",
+        "whole",
     )
 
     def __init__(
@@ -136,10 +142,12 @@ class Program:
         prepared = tree.prepare(self.checked, expression, optional, rewrite)
         if prepared.complaints:
             raise CompileError(messages.rename("\n".join(prepared.complaints), names))
+        self._serialized = prepared.serialized
         self._native = _runtime().deserialize(prepared.serialized)
         self.expression = expression
         self.result_type = messages.type_name(checked.return_type().name(), names)
         self.selected = prepared.selected
+        self.whole = prepared.whole
         self.identifiers = prepared.identifiers
         self.unusable = prepared.unusable
         """Why it cannot be evaluated, whatever the values are; nothing if it can."""
@@ -158,13 +166,41 @@ class Program:
 
     def _evaluate(self, activation: Activation) -> Any:  # noqa: ANN401
         try:
-            result = self._native.eval(activation.native)
-            value = result.plain_value()
-        except (RuntimeError, TypeError) as error:
-            raise EvaluationError(messages.evaluate_message(str(error))) from None
-        if value.__class__ is str and result.type() == _ERROR:
-            raise EvaluationError(messages.evaluate_message(value))
-        return value
+            return _evaluate(self._native, activation)
+        except EvaluationError as error:
+            pieces = loops.split_loop(self._serialized) if str(error) == bounded.EXCEEDED else None
+            if pieces is None:
+                raise
+            return _evaluate_pieces(pieces, activation)
+
+
+def _evaluate(native: cel.Expression, activation: Activation) -> Any:  # noqa: ANN401
+    try:
+        result = native.eval(activation.native)
+        value = result.plain_value()
+    except (RuntimeError, TypeError) as error:
+        raise EvaluationError(messages.evaluate_message(str(error))) from None
+    if value.__class__ is str and result.type() == _ERROR:
+        raise EvaluationError(messages.evaluate_message(value))
+    return value
+
+
+def _evaluate_pieces(pieces: loops.Pieces, activation: Activation) -> bool:
+    """As in a loop, one item for which the condition is false outweighs any number of errors."""
+    items = _evaluate(_runtime().deserialize(pieces.items), activation)
+    if len(items) > pieces.max_items:
+        raise EvaluationError(bounded.EXCEEDED)
+    condition = _runtime().deserialize(pieces.condition)
+    failure: EvaluationError | None = None
+    for item in items:
+        try:
+            if not _evaluate(condition, Activation({**activation.values, pieces.variable: time_value(item)})):
+                return False
+        except EvaluationError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return True
 
 
 class Environment:
@@ -204,11 +240,19 @@ class Environment:
             checked = self._native.compile(expression)
             program = Program(expression, checked, self._names, self._optional, self._rewrite)
         except RuntimeError as error:
-            raise CompileError(messages.compile_message(str(error), expression, self._names)) from None
+            text = messages.compile_message(str(error), expression, self._names, self._locate)
+            raise CompileError(text) from None
         self._programs[expression] = program
         if len(self._programs) > _CACHED_PROGRAMS:
             self._programs.popitem(last=False)
         return program
+
+    def _locate(self, expression: str) -> int | None:
+        try:
+            checked = self._native.compile(expression)
+        except RuntimeError:
+            return None
+        return tree.position_of(checked.serialize())
 
 
 def activate(values: Mapping[str, object], answer: Answer | None = None) -> Activation:

@@ -13,7 +13,7 @@ from kcp.schema.cel.declarations import declare
 from kcp.schema.cel.engine import EvaluationError, activate
 from kcp.schema.cel.escaping import escape
 from kcp.schema.cel.rules import OLD_SELF, SELF, compile_rules
-from kcp.schema.cel.views import compile_view
+from kcp.schema.cel.views import compile_selection, compile_view
 from kcp.schema.structural.correlation import Correlation
 from kcp.schema.structural.nodes import make_node
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kcp.schema.cel.declarations import Declaration
     from kcp.schema.cel.engine import Activation
     from kcp.schema.cel.rules import Rule
+    from kcp.schema.cel.views import View
     from kcp.schema.structural.nodes import Node
 
 _NO_OVERLOAD: Final = "no such overload"
@@ -74,10 +75,19 @@ class _NodeRules:
         if declaration is not None:
             self.rules = compile_rules(node, declaration)
         self.uses_old_self = any(rule.uses_old_self for rule in self.rules)
-        self.view = compile_view(node, is_resource=is_resource) if self.rules else None
+        self.view = self._compile_view(is_resource=is_resource) if self.rules else None
         self.properties: dict[str, _NodeRules] = {}
         self.items: _NodeRules | None = None
         self.additional: _NodeRules | None = None
+
+    def _compile_view(self, *, is_resource: bool) -> View | None:
+        """The engine converts an object with everything in it, so it gets only the fields that rules look at."""
+        programs = [program for rule in self.rules for program in (rule.program, rule.message_program) if program]
+        is_whole = any({SELF, OLD_SELF} & program.whole for program in programs)
+        if is_whole or self.node.type != "object":
+            return compile_view(self.node, is_resource=is_resource)
+        fields = {name for program in programs for variable, name in program.selected if variable in (SELF, OLD_SELF)}
+        return compile_selection(self.node, frozenset(fields), is_resource=is_resource)
 
 
 def _compile_node(node: Node, declaration: Declaration | None, *, is_resource: bool) -> _NodeRules | None:

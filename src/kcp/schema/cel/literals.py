@@ -7,6 +7,7 @@ from bisect import bisect_right
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from kcp.schema.cel.views import parse_duration
 from kcp.schema.structural.formats import is_datetime
 from kcp.schema.structural.regexps import PatternError, compile_pattern
 
@@ -23,6 +24,7 @@ _TIMESTAMP: Final = re.compile(
 )
 _QUOTED: Final = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 # The years 1 to 9999.
+_MAX_INT64: Final = 2**63 - 1
 _MIN_SECONDS: Final = -62_135_596_800
 _MAX_SECONDS: Final = 253_402_300_799
 
@@ -78,7 +80,7 @@ def _bad_argument(call: Tree) -> Iterator[tuple[int, str]]:
     elif not constant.HasField("string_value"):
         return
     elif call.function == "duration":
-        is_good = _DURATION.fullmatch(text) is not None
+        is_good = _DURATION.fullmatch(text) is not None and abs(parse_duration(text) or 0) <= _MAX_INT64
     elif call.function == "timestamp":
         is_good = _TIMESTAMP.fullmatch(text) is not None and is_datetime(text)
     elif call.function == "matches":

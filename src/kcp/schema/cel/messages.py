@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from kcp.schema.cel.operands import find_operands
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from kcp.schema.cel.operands import Locate
 
 _STATUS: Final = re.compile(r"^[A-Z_]+: ")
 _TRAILER: Final = re.compile(r" \[[A-Z_]+\]$")
@@ -57,6 +61,11 @@ _EVALUATE: Final = (
     ),
     (re.compile(r"^(?:double|int64|uint64) out of int64 range$"), "integer overflow"),
     (re.compile(r"^(?:double|int64) out of uint64 range$"), "unsigned integer overflow"),
+    (
+        re.compile(r"^invalid regular expression: missing (.): (.*)$", re.DOTALL),
+        r"error parsing regexp: missing closing \1: `\2`",
+    ),
+    (re.compile(r"^invalid regular expression: (.*): (.*)$", re.DOTALL), r"error parsing regexp: \1: `\2`"),
     (re.compile(r"^flatten\(\): level must"), "level must"),
     (re.compile(r"^Iteration budget exceeded$"), "operation cancelled: actual cost limit exceeded"),
 )
@@ -67,18 +76,40 @@ _KINDS: Final = {
     "timestamp": "google.protobuf.Timestamp",
     "duration": "google.protobuf.Duration",
 }
+_OF_STRINGS: Final = ("startsWith", "endsWith", "contains", "matches")
 _OPERATORS: Final = ("_", "!", "-", "<", "@")
 
 
-def compile_message(text: str, expression: str, names: Mapping[str, str]) -> str:
+def compile_message(text: str, expression: str, names: Mapping[str, str], locate: Locate) -> str:
     """All complaints about an expression, each with its place. `names` are those of object types by the engine's."""
     text = rename(_TRAILER.sub("", _STATUS.sub("", text)), names)
     if _TOO_DEEP in text:
         return "ERROR: <input>:-1:0: max recursion depth exceeded"
     for ours, theirs in _TYPES:
         text = text.replace(ours, theirs)
-    complaints = [found for block in _BLOCK.split(text) if (found := _read_complaint(block, expression.split("\n")))]
+    source = expression.split("\n")
+    complaints: list[tuple[int, int, str]] = []
+    for block in _BLOCK.split(text):
+        complaint = _read_complaint(block, source)
+        complaints += [] if complaint is None else _split_operands(complaint, expression, locate)
     return "\n".join(shown for _, _, shown in sorted(complaints, key=lambda complaint: complaint[:2]))
+
+
+def _split_operands(complaint: tuple[int, int, str], expression: str, locate: Locate) -> list[tuple[int, int, str]]:
+    row, column, shown = complaint
+    lines = expression.split("\n")
+    offset = sum(len(line) + 1 for line in lines[: row - 1]) + column - 1
+    text = shown.partition("\n")[0].split(": ", 2)[2]
+    found = []
+    for place, other in find_operands(text, expression, offset, locate):
+        row = expression.count("\n", 0, place) + 1
+        column = place - (expression.rfind("\n", 0, place) + 1) + 1
+        found.append((row, column, _show(row, column, other, lines[row - 1])))
+    return found or [complaint]
+
+
+def _show(row: int, column: int, complaint: str, line: str) -> str:
+    return f"ERROR: <input>:{row}:{column}: {complaint}\n | {line}\n | {'.' * (column - 1)}^"
 
 
 def rename(text: str, names: Mapping[str, str]) -> str:
@@ -143,7 +174,9 @@ def evaluate_message(text: str) -> str:
     if overload is None:
         return text
     target, function, arguments = overload[1], overload[2], overload[3]
-    if function.startswith(_OPERATORS) or arguments is None:
+    if function.startswith(_OPERATORS) or function in _OF_STRINGS or arguments is None:
         return "no such overload"
+    if function == "size":
+        return "no such overload: size"
     kinds = [kind for kind in ([target] if target else []) + arguments.split(", ") if kind]
     return f"no such overload: {function}({', '.join(_KINDS.get(kind, kind) for kind in kinds)})"

@@ -23,10 +23,18 @@ _FIRST_OVERLOAD: Final = "list_optindex_optional_int"
 
 # Takes a list of values of any types.
 _MIXED: Final = "format"
-# Functions of the engine that mean something else here: overload -> name at run time.
+# Functions of the engine that mean something else here, or fail in other words: overload -> name at run time.
 MILLISECONDS: Final = "@milliseconds"
 SUM_OF_DURATIONS: Final = "@sumOfDurations"
-_REPLACED: Final = {"duration_to_milliseconds": MILLISECONDS, "list_duration_sum_duration": SUM_OF_DURATIONS}
+SUBSTRING: Final = "@substring"
+CHARACTER: Final = "@charAt"
+_REPLACED: Final = {
+    "duration_to_milliseconds": MILLISECONDS,
+    "list_duration_sum_duration": SUM_OF_DURATIONS,
+    "string_substring_int": SUBSTRING,
+    "string_substring_int_int": SUBSTRING,
+    "string_char_at_int": CHARACTER,
+}
 
 Tree = Any  # messages of cel.expr, whose classes are made at run time
 
@@ -38,6 +46,7 @@ class Prepared(NamedTuple):
     selected: frozenset[tuple[str, str]]  # (variable, field) of every selection of a field of a variable
     identifiers: frozenset[str]
     unusable: str  # why no program can be made of it
+    whole: frozenset[str]  # variables of which more is used than the fields that are selected
 
 
 def prepare(
@@ -73,13 +82,30 @@ def prepare(
         if node.HasField("select_expr") and node.select_expr.operand.HasField("ident_expr")
     }
     identifiers = {node.ident_expr.name for node in nodes if node.HasField("ident_expr")}
+    operands = {node.select_expr.operand.id for node in nodes if node.HasField("select_expr")}
+    whole = {node.ident_expr.name for node in nodes if node.HasField("ident_expr") and node.id not in operands}
     identifiers |= {reference.name for reference in references.values() if reference.name}
     maybe = [node for node in nodes if node.HasField("ident_expr") and node.ident_expr.name in optional]
     for node in maybe:
         _take_first(tree, node, next_id)
         next_id += 2
     runnable = descriptors.write_tree(tree) if has_changed or wrapped or renamed or replaced or maybe else serialized
-    return Prepared(runnable, complaints, bool(renamed), frozenset(selected), frozenset(identifiers), unusable)
+    return Prepared(
+        serialized=runnable,
+        complaints=complaints,
+        is_bounded=bool(renamed),
+        selected=frozenset(selected),
+        identifiers=frozenset(identifiers),
+        unusable=unusable,
+        whole=frozenset(whole),
+    )
+
+
+def position_of(serialized: bytes) -> int:
+    """The offset at which the engine places a whole expression."""
+    tree = descriptors.read_tree(serialized)
+    positions = {entry.key: entry.value for entry in tree.source_info.positions}
+    return int(positions.get(tree.expr.id, 0))
 
 
 def walk(root: Tree) -> Iterator[Tree]:

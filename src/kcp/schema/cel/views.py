@@ -15,6 +15,7 @@ import base64
 import binascii
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from kcp.schema.cel.declarations import with_type_and_metadata
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     View = Callable[[Any], Any]
 
+_CACHED_TIMES: Final = 4096  # the same ones are looked at on each update
 _UNITS: Final = {
     "ns": 1,
     "us": 10**3,
@@ -67,6 +69,27 @@ def compile_view(node: Node, *, is_resource: bool) -> View | None:
     if node.type == "number":
         return _to_float
     return _FORMATS.get(node.schema.get("format") or "") if node.type == "string" else None
+
+
+def compile_selection(node: Node, fields: frozenset[str], *, is_resource: bool) -> View | None:
+    """How to make the view of an object of which only some fields are looked at, by the names in expressions."""
+    properties: Mapping[str, Node] = with_type_and_metadata(node) if is_resource else node.properties
+    if not properties:
+        return compile_view(node, is_resource=is_resource)
+    steps: list[tuple[str, str, View | None]] = []
+    for name, child in properties.items():
+        for identifier in {name, escape(name)} & fields:
+            steps.append((name, str(identifier), compile_view(child, is_resource=child.embedded)))
+
+    def view(value: dict[str, Any]) -> dict[str, Any]:
+        seen = {}
+        for name, identifier, make in steps:
+            item = value.get(name)
+            if item is not None:
+                seen[identifier] = item if make is None else make(item)
+        return seen
+
+    return view
 
 
 def _list_view(item: View) -> View:
@@ -115,6 +138,7 @@ def _to_float(value: float) -> float:
 # What does not read as its format stays a string, which no operator for the format's type will take.
 
 
+@lru_cache(maxsize=_CACHED_TIMES)
 def _to_timestamp(value: str) -> Any:  # noqa: ANN401 - a timestamp
     text = value.upper()
     try:
@@ -123,6 +147,7 @@ def _to_timestamp(value: str) -> Any:  # noqa: ANN401 - a timestamp
         return value
 
 
+@lru_cache(maxsize=_CACHED_TIMES)
 def _to_duration(value: str) -> Any:  # noqa: ANN401 - a duration
     nanoseconds = parse_duration(value)
     return value if nanoseconds is None else duration_of(nanoseconds)
