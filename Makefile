@@ -19,6 +19,7 @@ $(READY): requirements.lock pyproject.toml
 	@echo "Installing the locked dependencies into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@$(BIN)/python -m compileall -q src
 	@touch $(READY)
 
 .PHONY: setup

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -121,6 +122,7 @@ def with_request_info(parts: Parts, handle: Handle) -> Handle:
     return filtered
 
 
+@lru_cache(maxsize=4096)
 def _is_cluster(text: str) -> bool:
     try:
         return text == clusters.WILDCARD.text or clusters.parse_path(text).is_valid

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kcp import store
@@ -14,7 +15,7 @@ from kcp.endpoints.reads import ALL_CLUSTERS, add_cluster, media_for
 from kcp.endpoints.respond import warning_headers
 from kcp.meta import codec, errors, fields
 from kcp.registry.errors import translate
-from kcp.registry.watching import DELETED, start_watch
+from kcp.registry.watching import ADDED, DELETED, MODIFIED, start_watch
 from kcp.store.value import body_of, stamp, unstamp
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 BOOKMARK_SECONDS = 60.0
 MIN_TIMEOUT_SECONDS = 1800.0  # a watch without a limit of its own ends after 30 to 60 minutes
 WRITE_BYTES = 64 * 1024  # frames of a burst are sent together up to this size
+_KINDS = (ADDED, MODIFIED, DELETED)
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -45,19 +47,17 @@ class Framer:
         self._include = include
         self._wildcard = wildcard
         self._columns_sent = False
-        self.key = (media, include, wildcard, resource.gvr, id(resource) if resource.from_storage else 0)
+        # Texts, because they remember their hash: each event is looked up once for every watcher.
+        maker = resource.serial if resource.from_storage else 0
+        self._names = {kind: f"{media} {include} {wildcard} {resource.gvr} {maker} {kind}" for kind in _KINDS}
+        self._encoders = {kind: partial(self._encode_event, kind) for kind in _KINDS}
         self._plain = media == negotiation.PLAIN_JSON and not wildcard and resource.from_storage is None
         self._shared = media.transform != "Table"  # ages, and columns in the first event only
 
     def frame(self, kind: str, event: Event) -> bytes:
         if not self._shared:
             return self._encode_event(kind, event)
-        if kind == DELETED:
-            return event.frame((self.key, kind), self._encode_deleted)
-        return event.frame((self.key, kind), lambda shared: self._encode_event(kind, shared))
-
-    def _encode_deleted(self, event: Event) -> bytes:
-        return self._encode_event(DELETED, event)
+        return event.frame(self._names[kind], self._encoders[kind])
 
     def _encode_event(self, kind: str, event: Event) -> bytes:
         if kind == DELETED:

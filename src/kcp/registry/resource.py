@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,9 @@ class Resource:
 
     ttl_seconds: int = 0
     """Objects live this long after their last change; 0 is for ever."""
+
+    serial: int = field(default_factory=itertools.count(1).__next__)
+    """Tells resources apart, also those of one definition before and after a change of it."""
 
     _scopes: dict[str, WriteScope] = field(default_factory=dict)
 

@@ -177,7 +177,7 @@ def load_signing_keys(options: ServerOptions) -> tuple[bytes, tuple[bytes, ...]]
     if given.service_account_signing_key_file is not None:
         signing = given.service_account_signing_key_file.read_bytes()
     else:
-        signing = read_or_make(options.root_directory / "sa.key", x509.make_rsa_key)
+        signing = read_or_make(options.root_directory / "sa.key", x509.make_key)
     if not x509.load_private_keys(signing):
         raise ValueError(f"{given.service_account_signing_key_file or 'sa.key'} has no private key")
     return signing, (signing, *(path.read_bytes() for path in given.service_account_key_files))
