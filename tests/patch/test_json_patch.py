@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kcp.meta.codec import Object, dumps
+from kcp.meta.codec import Object, dumps, loads
 from kcp.meta.errors import BadRequest, Invalid, RequestEntityTooLarge
 from kcp.patch.json_patch import MAX_OPERATIONS, apply_json_patch, decode_json_patch
 
@@ -144,3 +144,22 @@ def test_a_patch_of_too_many_operations_is_too_large() -> None:
     with pytest.raises(RequestEntityTooLarge, match="allowed maximum operations in a JSON patch is 10000, got 10001"):
         decode_json_patch(body)
     assert len(decode_json_patch(dumps([op("remove", "/a")] * MAX_OPERATIONS))[0]) == MAX_OPERATIONS
+
+
+def test_copies_of_copies_are_bounded() -> None:
+    doubling = [op("copy", f"/x/b{number}", **{"from": "/x"}) for number in range(40)]
+    with pytest.raises(Invalid):
+        apply_json_patch({"x": {"a": "y" * 1000}}, doubling)
+    one = [op("copy", "/y", **{"from": "/x"})]
+    with pytest.raises(Invalid):
+        apply_json_patch({"x": "y" * (3 << 20)}, one)
+    assert len(apply_json_patch({"x": "y" * 1000}, one)["y"]) == 1000
+
+
+def test_nothing_gets_deeper_than_can_be_sent() -> None:
+    value: Any = 1
+    for _ in range(200):
+        value = {"a": value}
+    path = "/a" * 199 + "/b"
+    with pytest.raises(Invalid):
+        apply_json_patch(value, [op("add", path, value=loads(dumps(value)))])

@@ -7,10 +7,11 @@ It follows the library that kube-apiserver uses, which forgives more than the RF
 import re
 from typing import Any, Final
 
-from kcp.meta.codec import DecodeError, Object, Text, find_duplicate_fields, loads
+from kcp.meta.codec import DecodeError, Object, Text, dumps, find_duplicate_fields, loads, loads_own
 from kcp.meta.errors import BadRequest, Invalid, RequestEntityTooLarge, StatusError
 from kcp.patch.go_values import json_kind
 
+MAX_COPIED_BYTES: Final = 3 << 20  # by all copies of one patch together, as kube-apiserver has it
 MAX_OPERATIONS: Final = 10_000
 
 _INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}")
@@ -49,10 +50,17 @@ def apply_json_patch(document: Any, operations: list[Object]) -> Any:  # noqa: A
 
     `document` is consumed: it is changed in place. Raises Invalid if the patch does not apply.
     """
+    copied = 0
     try:
         for operation in operations:
-            document = _apply(document, operation)
-    except _Failure:
+            if operation.get("op") == "copy":
+                copied += _copy(document, operation)
+                if copied > MAX_COPIED_BYTES:
+                    raise _Failure
+            else:
+                document = _apply(document, operation)
+        dumps(document)  # paths may have led deeper than anything that can be sent
+    except (_Failure, TypeError):
         raise rejected() from None
     return document
 
@@ -110,8 +118,8 @@ def _apply(document: Any, operation: Object) -> Any:  # noqa: ANN401
         _remove(*_find(document, path))
     elif kind == "replace":
         _replace(*_find(document, path), value)
-    elif kind in ("move", "copy"):
-        _transfer(document, operation, kind)
+    elif kind == "move":
+        _move(document, operation)
     else:
         raise _Failure
     return document
@@ -124,14 +132,20 @@ def _pointer(operation: Object, name: str) -> str:
     return path
 
 
-def _transfer(document: Any, operation: Object, kind: str) -> None:  # noqa: ANN401
+def _move(document: Any, operation: Object) -> None:  # noqa: ANN401
     parent, key = _find(document, _pointer(operation, "from"))
     value = _get(parent, key)
-    if kind == "move":
-        _remove(parent, key)
-    else:
-        value = _copy(value)
+    _remove(parent, key)
     _add(*_find(document, _pointer(operation, "path")), value)
+
+
+def _copy(document: Any, operation: Object) -> int:  # noqa: ANN401
+    """How many bytes of JSON were copied. Copies of copies double, so a short patch could ask for any amount."""
+    copied = dumps(_get(*_find(document, _pointer(operation, "from"))))
+    if len(copied) > MAX_COPIED_BYTES:
+        raise _Failure
+    _add(*_find(document, _pointer(operation, "path")), loads_own(copied))
+    return len(copied)
 
 
 def _find(document: Any, path: str) -> tuple[Any, str]:  # noqa: ANN401
@@ -188,12 +202,6 @@ def _index(key: str, length: int) -> int:
     if not -length <= index < length:
         raise _Failure
     return index + length if index < 0 else index
-
-
-def _copy(value: Any) -> Any:  # noqa: ANN401
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    return [_copy(item) for item in value] if isinstance(value, list) else value
 
 
 def _identical(left: Any, right: Any) -> bool:  # noqa: ANN401
