@@ -308,3 +308,9 @@ def test_labels_are_refused_exactly_when_a_key_or_value_is(labels: dict[str, str
         validation.check_label_value(value) for value in labels.values()
     )
     assert bool(metadata.validate_labels(labels, FieldPath("labels"))) is expected
+
+
+def test_of_many_controllers_only_some_are_told() -> None:
+    references = [{**OWNER, "name": f"o{number}", "controller": True} for number in range(50)]
+    told = [str(error) for error in metadata.validate_owner_references(references, FieldPath("metadata"))]
+    assert [text.rpartition(" ")[2] for text in told] == [f"ConfigMap/o{number}" for number in (1, 2, 3, 4)]

@@ -116,6 +116,20 @@ def test_a_selector_for_one_name_is_known_to_be_one(field: str, name: str | None
     assert select(CONFIGMAPS, field=field).name == name
 
 
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [({"a": "v7"}, True), ({"a": "v"}, False), ({"b": "v7"}, False), ({"aa": "x", "a": "v999", "b": "y"}, True)],
+    ids=["one of them", "part of one", "another label", "between others"],
+)
+def test_labels_with_one_of_many_values(found: dict[str, str], expected: bool) -> None:
+    values = ",".join(f"v{number}" for number in range(1000))
+    kept = stored({"metadata": {"name": "x", "labels": found}})
+    for operator, answer in (("in", expected), ("notin", not expected)):
+        accept = select(CONFIGMAPS, f"a {operator} ({values})").accept
+        assert accept is not None
+        assert accept(kept) is answer
+
+
 def custom_resource(scope: str) -> Any:  # noqa: ANN401 - a Resource
     settings = version(selectableFields=[{"jsonPath": ".spec.color"}])
     return compile_definition(crd(settings, scope=scope))["v1"]

@@ -58,6 +58,25 @@ def test_the_same_owner_counts_once(references: list[Object], kept: list[Object]
     assert warnings == ([] if listed is None else [SENT_DUPLICATES.format(listed)])
 
 
+def test_many_owners_are_not_compared_with_each_other() -> None:
+    class Reference(dict[str, Any]):
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("a comparison for each pair takes seconds for thousands of owners")
+
+        __hash__ = None
+
+    metadata: Object = {"ownerReferences": [Reference(owner(f"u{number}")) for number in range(3)] * 2}
+    warnings: list[str] = []
+    drop_duplicate_owners(metadata, warnings, SENT_DUPLICATES)
+    assert [each["uid"] for each in metadata["ownerReferences"]] == ["u0", "u1", "u2"]
+
+
+def test_the_order_of_fields_makes_no_other_owner() -> None:
+    metadata: Object = {"ownerReferences": [owner("u"), dict(reversed(owner("u").items()))]}
+    drop_duplicate_owners(metadata, [], SENT_DUPLICATES)
+    assert metadata["ownerReferences"] == [owner("u")]
+
+
 def test_without_owners_nothing_is_added() -> None:
     metadata: Object = {}
     drop_duplicate_owners(metadata, [], SENT_DUPLICATES)

@@ -56,7 +56,7 @@ _STORE_OPTIONS = (
         "--etcd-servers",
         heading=_STORE,
         metavar="URL,URL",
-        help="Keep the data in this etcd, which several servers may share, instead of the root directory.",
+        help="The data is in this etcd, which several servers may share, and not in the root directory.",
     ),
     option(
         "--etcd-prefix",

@@ -156,7 +156,13 @@ _START_OPTIONS = (
         show_default=True,
         help="How long a request other than a watch may take.",
     ),
-    option("-v", "--verbose", heading="Logs", count=True, help="Log more: -v for what happens, -vv for everything."),
+    option(
+        "-v",
+        "--verbose",
+        heading="Logs",
+        count=True,
+        help="Log more: -v for what happens to the server, -vv also for connections that fail.",
+    ),
     option(
         "--log-format",
         heading="Logs",

@@ -29,6 +29,7 @@ MAX_MANAGER_BYTES: Final = 128
 MAX_SUBRESOURCE_BYTES: Final = 256
 
 _MAX_CACHED: Final = 320  # the longest label key there can be; longer texts are not worth a place in a cache
+_MAX_SURPLUS_CONTROLLERS: Final = 4  # that are told: each tells all references, and thousands would be gigabytes
 _OPERATIONS: Final = frozenset(("Apply", "Update"))
 _OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 _STANDARD_FINALIZERS: Final = frozenset(
@@ -176,13 +177,14 @@ def validate_annotations(annotations: Mapping[str, str], path: FieldPath) -> lis
 
 def validate_owner_references(references: Sequence[Object], path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
-    controller = ""
+    controller, surplus = "", 0
     for reference in references:
         errors += _validate_owner_reference(reference, path)
         if reference.get("controller") is not True:
             continue
         name = f"{reference.get('kind', '')}/{reference.get('name', '')}"
-        if controller:
+        if controller and surplus < _MAX_SURPLUS_CONTROLLERS:
+            surplus += 1
             shown = GoStruct.list_of([show_owner(each) for each in references])
             why = f'Found "true" in references for {controller} and {name}'
             errors.append(invalid(path, shown, f"Only one reference can have Controller set to true. {why}"))

@@ -8,7 +8,7 @@ from kcp.meta import codec, labels
 from kcp.store.value import body_of, labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from kcp.meta import fields
     from kcp.registry.resource import Resource
@@ -70,21 +70,32 @@ def _needed(requirement: labels.Requirement) -> bytes:
 def _requirement_test(requirement: labels.Requirement) -> Test:
     """A question about packed labels: `\\x01key\\x02value\\x01…`"""
     key = b"\x01" + requirement.key.encode() + b"\x02"
-    pairs = [key + value.encode() + b"\x01" for value in requirement.values]
     match requirement.operator:
         case labels.Operator.EXISTS:
             return lambda packed: key in packed
         case labels.Operator.DOES_NOT_EXIST:
             return lambda packed: key not in packed
         case labels.Operator.EQUALS | labels.Operator.DOUBLE_EQUALS:
-            pair = pairs[0]
+            pair = key + requirement.values[0].encode() + b"\x01"
             return lambda packed: pair in packed
         case labels.Operator.IN:
-            return lambda packed: any(pair in packed for pair in pairs)
+            return _one_of(key, requirement.values)
         case labels.Operator.NOT_EQUALS | labels.Operator.NOT_IN:
-            return lambda packed: not any(pair in packed for pair in pairs)
+            is_one_of = _one_of(key, requirement.values)
+            return lambda packed: not is_one_of(packed)
         case _:
             return lambda packed: requirement.matches(_unpack(packed))
+
+
+def _one_of(key: bytes, values: Iterable[str]) -> Test:
+    """Whether the label is there with one of the values: one look, however many of them a client sends."""
+    wanted = frozenset(value.encode() for value in values)
+
+    def test(packed: bytes) -> bool:
+        start = packed.find(key) + len(key)
+        return start >= len(key) and packed[start : packed.index(b"\x01", start)] in wanted
+
+    return test
 
 
 def _unpack(packed: bytes) -> dict[str, str]:

@@ -76,15 +76,17 @@ def drop_duplicate_owners(metadata: Object, warnings: list[str], warning: str) -
     references = metadata.get("ownerReferences")
     if not references or len(references) < 2:
         return
-    kept: list[Object] = []
+    # By their bytes: comparing each with all before it keeps everyone waiting for seconds when there are thousands.
+    kept: dict[bytes, Object] = {}
     twice: list[str] = []
     for reference in references:
-        if reference not in kept:
-            kept.append(reference)
-        else:
+        identity = codec.dumps(sorted(reference.items()))
+        if identity in kept:
             twice.append(reference.get("uid", ""))
+        else:
+            kept[identity] = reference
     if twice:
-        metadata["ownerReferences"] = kept
+        metadata["ownerReferences"] = list(kept.values())
         warnings.append(warning.format(", ".join(twice)))
 
 
