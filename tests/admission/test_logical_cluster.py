@@ -59,6 +59,33 @@ async def test_the_system_may_and_so_may_anyone_where_the_object_says_so(a: Attr
     await LogicalCluster().validate(a)
 
 
+def change(user: UserInfo, **new: Any) -> Attributes:  # noqa: ANN401
+    a = write(Operation.UPDATE, user)
+    a.old_obj = {"metadata": {"name": "cluster", "labels": {"mine": "1"}}, "spec": {}, "status": {}}
+    a.obj = {**a.old_obj, **new}
+    return a
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        {"spec": {"directlyDeletable": True}},
+        {"status": {"phase": "Ready"}},
+        {"metadata": {"name": "cluster", "annotations": {wellknown.PATH_ANNOTATION: "root:x"}}},
+        {"metadata": {"name": "cluster", "labels": {"tenancy.kcp.io" + "/phase": "Ready"}}},
+    ],
+    ids=["spec", "status", "annotation", "label"],
+)
+async def test_tenants_do_not_change_what_the_system_wrote(new: dict[str, Any]) -> None:
+    with pytest.raises(errors.Forbidden):
+        await LogicalCluster().validate(change(TENANT, **new))
+    await LogicalCluster().validate(change(SYSTEM, **new))
+
+
+async def test_labels_of_their_own_they_may_change() -> None:
+    await LogicalCluster().validate(change(TENANT, metadata={"name": "cluster", "labels": {"mine": "2"}}))
+
+
 async def test_other_kinds_are_none_of_its_business() -> None:
     a = write(Operation.CREATE, TENANT)
     a.gvr = GroupVersionResource("", "v1", "configmaps")

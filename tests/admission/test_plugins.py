@@ -29,11 +29,14 @@ async def test_plugins_are_in_kubernetes_order_and_read_nothing_twice() -> None:
     reader = FakeReader()
     reader.add_namespace("ns")
     authorizer = cast("Authorizer", FakeAuthorizer())
-    needs = Dependencies(reader, FakeKinds(), authorizer, NoCharge(), NoCall(), lambda pem: ())
+    needs = Dependencies(
+        reader, FakeKinds(), authorizer, NoCharge(), NoCall(), built_in=frozenset(), parse_organizations=lambda pem: ()
+    )
     chain = make_chain(needs)
     assert [plugin.name for plugin in chain.plugins] == [
         "NamespaceLifecycle",
         "core.kcp.io/LogicalCluster",
+        "kcp.io/ReservedCRDGroups",
         "CertificateApproval",
         "CertificateSigning",
         "CertificateSubjectRestriction",

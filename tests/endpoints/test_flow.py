@@ -60,7 +60,7 @@ def frozen() -> float:
 
 
 def make_flow(monotonic: Callable[[], float] = frozen, /, **bounds: float) -> Flow:
-    return Flow(FlowOptions(**bounds), monotonic)  # type: ignore[arg-type]
+    return Flow(FlowOptions(**{"cluster_share": 1, **bounds}), monotonic)  # type: ignore[arg-type]
 
 
 async def test_free_seats_are_taken_without_waiting() -> None:
@@ -132,7 +132,7 @@ async def test_a_turn_ends_when_the_loop_goes_on() -> None:
     ids=["of one cluster", "of all"],
 )
 async def test_queues_are_bounded(bounds: dict[str, int], refused: list[str]) -> None:
-    requests = Requests(Flow(FlowOptions(max_readonly=1, **bounds), frozen))
+    requests = Requests(Flow(FlowOptions(max_readonly=1, cluster_share=1, **bounds), frozen))
     await requests.arrive("a1", "a2", "a3", "a4", "a5", "b1")
     assert requests.refused == refused
     await requests.end(*requests.tasks)
@@ -169,15 +169,16 @@ async def test_a_request_cancelled_while_it_gets_its_seat_loses_none(when: str) 
     queues = requests.flow._readonly
     if when == "just before":
         requests.tasks["a2"].cancel()
-        queues.release()
+        queues.release("a")
         queues._pass_seats()
     else:
-        queues.release()
+        queues.release("a")
         queues._pass_seats()
         requests.tasks["a2"].cancel()
     await turns(5)
     assert requests.ran == ["a1", "b1"]
     requests.flow._readonly.taken += 1  # what was released for a1 above
+    requests.flow._readonly._taken_by["a"] = 1
     await requests.end("a1", "b1")
     assert (queues.taken, queues.waiting) == (0, 0)
 
@@ -225,3 +226,17 @@ def test_no_seat_is_lost_or_given_twice(steps: list[tuple[str, int]]) -> None:
         assert (queues.taken, queues.waiting, queues._queues) == (0, 0, {})
 
     asyncio.run(play())
+
+
+async def test_one_cluster_holds_its_share_of_the_seats_and_no_more() -> None:
+    requests = Requests(make_flow(max_readonly=4, cluster_share=2))
+    await requests.arrive("a1", "a2", "a3", "a4", "b1")
+    assert requests.ran == ["a1", "a2", "b1"], "a waits for its own, and keeps nobody else out"
+    await requests.arrive("c1", "b2")
+    assert requests.ran == ["a1", "a2", "b1", "c1"]
+    await requests.end("a1")
+    assert requests.ran[4:] == ["a3"]
+    await requests.end("a2", "c1")
+    assert sorted(requests.ran[5:]) == ["a4", "b2"]
+    await requests.end("a3", "a4", "b1", "b2")
+    assert requests.flow.in_flight(Lane.READONLY) == 0

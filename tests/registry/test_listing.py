@@ -154,6 +154,12 @@ async def test_selectors_that_cannot_be_used(verbs: Verbs, gvr: Any, options: di
 # -- scopes and selectors -----------------------------------------------------
 
 
+async def test_a_selector_has_so_many_terms_and_no_more(verbs: Verbs) -> None:
+    terms = ",".join(f"a{number}!=x" for number in range(129))
+    with pytest.raises(errors.BadRequest, match="129 terms together; at most 128"):
+        await verbs.list(CONFIGMAPS, label_selector=terms)
+
+
 async def test_a_list_stays_in_its_scope(verbs: Verbs) -> None:
     for cluster in (CLUSTER, OTHER):
         for namespace in ("default", "default-2", "other"):

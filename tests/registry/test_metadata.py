@@ -314,3 +314,9 @@ def test_of_many_controllers_only_some_are_told() -> None:
     references = [{**OWNER, "name": f"o{number}", "controller": True} for number in range(50)]
     told = [str(error) for error in metadata.validate_owner_references(references, FieldPath("metadata"))]
     assert [text.rpartition(" ")[2] for text in told] == [f"ConfigMap/o{number}" for number in (1, 2, 3, 4)]
+
+
+def test_a_flood_of_mistakes_is_not_listed_to_its_end() -> None:
+    labels = {f"bad key {number}": "v" for number in range(5_000)}
+    assert 1_000 < len(metadata.validate_labels(labels, FieldPath("metadata.labels"))) < 1_100
+    assert 1_000 < len(metadata.validate_annotations(labels, FieldPath("metadata.annotations"))) < 1_100

@@ -11,6 +11,7 @@ from kcp.admission.deferred import Deferred
 from kcp.admission.logical_cluster import LogicalCluster
 from kcp.admission.namespace_lifecycle import NamespaceLifecycle
 from kcp.admission.rbac_escalation import RBACEscalation
+from kcp.admission.reserved_definitions import ReservedDefinitions
 from kcp.admission.resource_quota import ResourceQuota
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Dependencies:
     authorizer: Authorizer
     charger: Charger
     webhook_caller: WebhookCaller
+    built_in: frozenset[tuple[str, str]]  # groups and names of the resources that every logical cluster has
     parse_organizations: Callable[[bytes], Sequence[str]]  # of a PEM certificate request; raises ValueError
 
 
@@ -42,6 +44,7 @@ def make_chain(needs: Dependencies) -> Chain:
         (
             NamespaceLifecycle(needs.reader),
             LogicalCluster(),
+            ReservedDefinitions(needs.built_in),
             CertificateApproval(needs.authorizer.authorize),
             CertificateSigning(needs.authorizer.authorize),
             CertificateSubjectRestriction(needs.parse_organizations),

@@ -23,6 +23,8 @@ _NO_OPINION: Final = Decision(False)
 _WILDCARD: Final = WILDCARD.text
 _ALL_CLUSTERS_GROUPS: Final = frozenset({wellknown.GROUP_KCP_ADMIN})
 _OPEN_CLUSTERS: Final = frozenset({wellknown.ROOT_CLUSTER, ""})  # the root, and paths of the server itself
+# What the policy that counts everywhere lets all who are known do.
+_ABOUT_ONESELF: Final = frozenset({"selfsubjectaccessreviews", "selfsubjectreviews", "selfsubjectrulesreviews"})
 _HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
@@ -46,7 +48,8 @@ class Authorizer:
         if cluster.startswith(SYSTEM_PREFIX):
             # What the server keeps for itself is for those who may do everything, and who have passed above.
             return _NO_OPINION
-        if not attributes.resource and cluster not in _OPEN_CLUSTERS and not self._may_enter(attributes.user, cluster):
+        about_oneself = not attributes.resource or attributes.resource in _ABOUT_ONESELF
+        if about_oneself and cluster not in _OPEN_CLUSTERS and not self._may_enter(attributes.user, cluster):
             return _NO_OPINION
         return self._rbac.authorize(attributes)
 

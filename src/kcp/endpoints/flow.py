@@ -54,6 +54,10 @@ class FlowOptions:
     queue_timeout: float = 15.0
     """Seconds that a request may wait: a quarter of its time, as in Kubernetes."""
 
+    cluster_share: int = 4
+    """One logical cluster may hold this part of a lane's seats: requests may wait for something of its own, such as a
+    webhook that does not answer, and must not keep all others from working."""
+
     turn_seconds: float = 0.005
     """How long the loop works before waiting requests take turns: about what a client notices."""
 
@@ -85,6 +89,8 @@ class _Queues:
     def __init__(self, seats: int, options: FlowOptions, monotonic: Callable[[], float]) -> None:
         self.seats = seats
         self.taken = 0
+        self._share = max(1, seats // options.cluster_share)
+        self._taken_by: dict[str, int] = {}
         self.waiting = 0
         self.rejected = 0
         self._options = options
@@ -95,8 +101,9 @@ class _Queues:
         # In the order of their turn: the first is served next, then goes to the end.
         self._queues: dict[str, deque[asyncio.Future[None]]] = {}
 
-    def try_take(self) -> bool:
-        if self.waiting or self.taken >= self.seats:
+    def try_take(self, cluster: str) -> bool:
+        held = self._taken_by.get(cluster, 0)
+        if self.taken >= self.seats or held >= self._share or (self.waiting and self._someone_may_go()):
             return False
         if not self._turn_is_open:
             self._turn_is_open = True
@@ -105,7 +112,12 @@ class _Queues:
         elif self._monotonic() > self._turn_ends:
             return False
         self.taken += 1
+        self._taken_by[cluster] = held + 1
         return True
+
+    def _someone_may_go(self) -> bool:
+        """Whether anyone waits who is not held up by its own share alone."""
+        return any(self._taken_by.get(cluster, 0) < self._share for cluster in self._queues)
 
     async def wait(self, cluster: str) -> None:
         """Returns with a seat. Raises TooManyRequests."""
@@ -131,8 +143,13 @@ class _Queues:
         if not seat.done():
             seat.set_exception(self._refuse())
 
-    def release(self) -> None:
+    def release(self, cluster: str) -> None:
         self.taken -= 1
+        held = self._taken_by[cluster] - 1
+        if held:
+            self._taken_by[cluster] = held
+        else:
+            del self._taken_by[cluster]
         if self.waiting:
             self._schedule_pass()
 
@@ -147,22 +164,27 @@ class _Queues:
     def _pass_seats(self) -> None:
         """Give free seats to those who wait, a cluster at a time; the rest in the loop's next turn."""
         self._pass_scheduled = False
+        passed = 0
         for _ in range(min(self._options.turn_requests, self.waiting, self.seats - self.taken)):
-            cluster, queue = next(iter(self._queues.items()))
+            cluster = next((each for each in self._queues if self._taken_by.get(each, 0) < self._share), None)
+            if cluster is None:
+                break  # all who wait hold their share; they go on when one of their own is done
+            passed += 1
+            queue = self._queues.pop(cluster)
             seat = queue.popleft()
-            del self._queues[cluster]
             if queue:
                 self._queues[cluster] = queue
             self.waiting -= 1
             if not seat.done():  # or its request was cancelled and has not run since
                 self.taken += 1
+                self._taken_by[cluster] = self._taken_by.get(cluster, 0) + 1
                 seat.set_result(None)
-        if self.waiting:
+        if self.waiting and passed:
             self._schedule_pass()
 
     def _give_up(self, cluster: str, queue: deque[asyncio.Future[None]], seat: asyncio.Future[None]) -> None:
         if not seat.cancelled() and seat.exception() is None:
-            self.release()  # it was given a seat in the very moment in which it left
+            self.release(cluster)  # it was given a seat in the very moment in which it left
             return
         if seat not in queue:  # passed over already
             return
@@ -189,9 +211,9 @@ class Flow:
     def try_take(self, cluster: str, lane: Lane) -> bool:
         """Take a seat if that needs no waiting. Raises TooManyRequests for a watch too many."""
         if lane is _READONLY:
-            return self._readonly.try_take()
+            return self._readonly.try_take(cluster)
         if lane is _MUTATING:
-            return self._mutating.try_take()
+            return self._mutating.try_take(cluster)
         self._take_watch(cluster)
         return True
 
@@ -202,9 +224,9 @@ class Flow:
     def release(self, cluster: str, lane: Lane) -> None:
         """Give back what `try_take` or `wait` gave."""
         if lane is _READONLY:
-            self._readonly.release()
+            self._readonly.release(cluster)
         elif lane is _MUTATING:
-            self._mutating.release()
+            self._mutating.release(cluster)
         else:
             self._release_watch(cluster)
 

@@ -8,11 +8,11 @@ from kcp.endpoints import negotiation, transforms
 from kcp.endpoints.options import list_options
 from kcp.endpoints.respond import Response, encode, wants_pretty
 from kcp.meta import codec, errors
-from kcp.meta.wellknown import ADMIN_CLUSTER, CLUSTER_ANNOTATION
+from kcp.meta.wellknown import CLUSTER_ANNOTATION
+from kcp.registry.bootstrapped import find_bootstrapped
 from kcp.registry.errors import too_large_version
 from kcp.registry.listing import list_page, parse_version
 from kcp.registry.registry import key_of, read_object
-from kcp.store import ResourceKey
 
 if TYPE_CHECKING:
     from kcp.endpoints.negotiation import MediaType
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from kcp.registry.resource import Resource
 
 ALL_CLUSTERS = "*"
-_RBAC = "rbac.authorization.k8s.io"
-BOOTSTRAPPED = frozenset({ResourceKey(_RBAC, "clusterroles"), ResourceKey(_RBAC, "clusterrolebindings")})
 
 
 def media_for(request: Request, resource: Resource, *, collection: bool) -> MediaType:
@@ -56,9 +54,8 @@ async def get_object(registry: Registry, resource: Resource, request: Request) -
             raise too_large_version(wanted, registry.store.revision)
     key = key_of(resource, request.cluster, info.namespace, info.name)
     record = registry.store.get(key)
-    if record is None and resource.key in BOOTSTRAPPED:
-        # What every cluster has without holding it: kept once, in the servers' own.
-        record = registry.store.get(key._replace(cluster=ADMIN_CLUSTER))
+    if record is None:
+        record = find_bootstrapped(registry.store, key)
     if record is None:
         raise errors.NotFound(resource.group_resource, info.name)
     body = record.body if resource.from_storage is None else codec.dumps(read_object(resource, record))

@@ -11,6 +11,8 @@ ADMIN_CLUSTER = "system:admin"  # bootstrap policy and the servers' own leases
 CLUSTER_ANNOTATION = "kcp.io/cluster"  # added to every object of a wildcard read
 PATH_ANNOTATION = "kcp.io/path"
 
+DOMAIN = "kcp.io"  # of names that only the system may write
+
 # users and groups
 GROUP_MASTERS = "system:masters"
 GROUP_AUTHENTICATED = "system:authenticated"

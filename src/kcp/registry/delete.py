@@ -10,6 +10,7 @@ from kcp.meta import codec, errors
 from kcp.meta.clock import format_time
 from kcp.meta.gvk import GroupResource
 from kcp.meta.wellknown import FINALIZER_FOREGROUND, FINALIZER_ORPHAN
+from kcp.registry.bootstrapped import missing
 from kcp.registry.errors import translate
 from kcp.registry.registry import key_of, read_object
 from kcp.registry.writing import encode, make_attributes, stored_body
@@ -63,7 +64,7 @@ async def delete(registry: Registry, resource: Resource, request: WriteRequest, 
     while True:
         record = registry.store.get(key)
         if record is None:
-            raise errors.NotFound(resource.group_resource, request.name)
+            raise missing(registry.store, key, resource.group_resource)
         try:
             return await _delete_once(registry, resource, request, options, record)
         except Conflict:

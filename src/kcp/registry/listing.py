@@ -31,6 +31,7 @@ _EXPIRED_VERSION = "The resourceVersion for the provided list is too old."
 # Of a byte that is no character, encoding/json shows the byte; the decoder of bodies shows it as a character.
 _GO_BYTE = re.compile(r"'\\u00([89a-f][0-9a-f])'")
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9_-]")
+MAX_TERMS = 128  # each is asked of each object, on a loop that all tenants share; people write five
 _LIST_OPTIONS = GroupKind("meta.k8s.io", "ListOptions")
 
 
@@ -74,6 +75,9 @@ def make_selection(resource: Resource, options: ListOptions) -> Selection:
         by_field = fields.parse(options.field_selector) if options.field_selector else fields.everything()
     except ValueError as error:
         raise errors.BadRequest(str(error)) from error
+    terms = len(label.requirements) + len(by_field.requirements)
+    if terms > MAX_TERMS:
+        raise errors.BadRequest(f"the selectors have {terms} terms together; at most {MAX_TERMS} are allowed")
     unknown = unsupported_field(resource, by_field)
     if unknown is not None:
         raise errors.BadRequest(_explain_field(resource, unknown))
@@ -267,7 +271,7 @@ def parse_continue(token: str, scope: Scope) -> Continue:
         version = found.get("v", "") if isinstance(found, dict) else ""
         raise _invalid_continue(f"server does not recognize this encoded version {version}")
     revision, start = found.get("rv", 0), found.get("start")
-    if not isinstance(revision, int) or revision == 0:
+    if not isinstance(revision, int) or isinstance(revision, bool) or revision == 0:
         raise _invalid_continue("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
     if not isinstance(start, str) or not start:
         raise _invalid_continue("encoded start key empty (version meta.k8s.io/v1)")

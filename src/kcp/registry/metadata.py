@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 METADATA: Final = FieldPath("metadata")
 FIELD_IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+MAX_ERRORS: Final = 1_000  # of one list: nobody reads more, and a body can have hundreds of thousands
 MAX_ANNOTATIONS_BYTES: Final = 256 << 10
 MAX_MANAGER_BYTES: Final = 128
 MAX_SUBRESOURCE_BYTES: Final = 256
@@ -163,6 +164,8 @@ def validate_labels(labels: Mapping[str, str], path: FieldPath) -> list[FieldErr
             errors += [invalid(path, key, why) for why in validation.check_qualified_name(key)]
         if not is_label_value(value):
             errors += [invalid(path, value, why) for why in validation.check_label_value(value)]
+        if len(errors) > MAX_ERRORS:
+            break
     return errors
 
 
@@ -170,6 +173,8 @@ def validate_annotations(annotations: Mapping[str, str], path: FieldPath) -> lis
     errors: list[FieldError] = []
     for key in annotations:
         errors += [invalid(path, key, why) for why in validation.check_qualified_name(key.lower())]
+        if len(errors) > MAX_ERRORS:
+            break
     if not _is_short(annotations) and _count_bytes(annotations) > MAX_ANNOTATIONS_BYTES:
         errors.append(too_long(path, MAX_ANNOTATIONS_BYTES))
     return errors

@@ -11,6 +11,7 @@ from kcp.meta import codec, errors, field
 from kcp.meta.gotext import quote
 from kcp.meta.gvk import GroupKind
 from kcp.patch.managed_fields import ignore_timestamps, update_managed_fields
+from kcp.registry.bootstrapped import find_bootstrapped, missing
 from kcp.registry.create import create
 from kcp.registry.errors import MODIFIED, translate
 from kcp.registry.metadata import validate_changed_object
@@ -93,11 +94,14 @@ async def update(registry: Registry, resource: Resource, request: WriteRequest, 
 
 
 async def _create_instead(registry: Registry, resource: Resource, request: WriteRequest, change: Change) -> Written:
+    key = key_of(resource, request.cluster, request.namespace, request.name)
     if not change.may_create or request.subresource:
-        raise errors.NotFound(resource.group_resource, request.name)
+        raise missing(registry.store, key, resource.group_resource)
     obj = change.transform(None)
     metadata = obj.setdefault("metadata", {})
     if metadata.get("uid") and not change.sets_managers:
+        if find_bootstrapped(registry.store, key) is not None:
+            raise missing(registry.store, key, resource.group_resource)
         raise _uid_conflict(resource, request.name, metadata["uid"], "")
     if metadata.get("resourceVersion"):
         raise errors.Conflict(resource.group_resource, request.name, MODIFIED)

@@ -42,6 +42,7 @@ from kcp.registry.changes import ChangeFeed
 from kcp.registry.charging import QuotaCharger
 from kcp.registry.kinds import CatalogueKinds
 from kcp.registry.registry import Registry, StoreReader
+from kcp.server.store_health import StoreHealth
 from kcp.server.version import VERSION
 from kcp.store import ResourceKey, Scope
 
@@ -114,6 +115,7 @@ class Assembled:
     registry: Registry
     webhooks: WebhookClient
     tokens: ServiceAccountTokens
+    store_health: StoreHealth
     on_change: Callable[[str | None, ResourceKey], None]
     """To be told of changes of what `FOLLOWED` names."""
 
@@ -135,12 +137,13 @@ def build(parts: Parts) -> Assembled:
             authorizer=authorizer,
             charger=QuotaCharger(parts.store),
             webhook_caller=webhooks,
+            built_in=frozenset((each.gvr.group, each.gvr.resource) for each in catalogue.builtin()),
             parse_organizations=lambda pem: x509.parse_request(pem).organizations,
         )
     )
     registry = Registry(parts.store, catalogue, chain=chain, authorizer=authorizer, clock=parts.clock)
     flow = Flow(parts.options.serving.flow)
-    add_checks(parts)
+    store_health = add_checks(parts)
     add_figures(parts, flow)
     discovery = Discovery(catalogue, parts.url.removeprefix("https://"))
     router = Router(
@@ -171,7 +174,7 @@ def build(parts: Parts) -> Assembled:
             rbac.forget(cluster or wellknown.ADMIN_CLUSTER)  # the servers' own cluster stands for all
         chain.forget(cluster, resource.group, resource.resource)
 
-    return Assembled(cast("Application", app), registry, webhooks, tokens, on_change)
+    return Assembled(cast("Application", app), registry, webhooks, tokens, store_health, on_change)
 
 
 def make_manager(parts: Parts, assembled: Assembled, root_ca: bytes) -> ControllerManager:
@@ -199,10 +202,14 @@ def make_authenticator(parts: Parts, tokens: ServiceAccountTokens) -> Authentica
     )
 
 
-def add_checks(parts: Parts) -> None:
-    """What /livez and /readyz look at."""
+def add_checks(parts: Parts) -> StoreHealth:
+    """What /livez and /readyz look at. A server whose etcd is away need not be restarted, but is not to be asked."""
     stopping = parts.stopping
+    store_health = StoreHealth(parts.store, parts.clock)
+    name = "store" if parts.options.etcd is None else "etcd"
+    parts.health.add(name, store_health.check, endpoints=["healthz", "readyz"])
     parts.health.add("shutdown", lambda: "process is shutting down" if stopping.is_set() else "", endpoints=["readyz"])
+    return store_health
 
 
 def add_figures(parts: Parts, flow: Flow) -> None:

@@ -98,6 +98,7 @@ async def serve(options: ServerOptions, ready: Callable[[Running], None], clock:
                 background = [
                     tasks.create_task(certificates.keep_fresh(lambda fresh: setattr(server, "tls", fresh))),
                     tasks.create_task(follow(store, FOLLOWED, assembled.on_change)),
+                    tasks.create_task(assembled.store_health.run()),
                 ]
                 manager = make_manager(parts, assembled, certificates.server_authority)
                 controllers = tasks.create_task(manager.run(stopping))
