@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
 from kcp.apis.builtin import RESOURCES, Resource
-from kcp.endpoints import protobuf
+from kcp.endpoints import bodies, protobuf
 from kcp.meta import codec
 from tests.endpoints.api import API, CONFIGMAPS, PROTOBUF, WIDGETS, configmap, definition, widget
 from tests.endpoints.built_in_objects import collection_of, valid_object
@@ -152,3 +153,15 @@ def without_nulls(value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, dict):
         return {name: without_nulls(each) for name, each in value.items() if each is not None}
     return [without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    ("data", "is_beside"),
+    [(b"a: 1", False), (b"#" * 70_000, True), (b"{" + b" " * 70_000, False)],
+    ids=["small", "large", "large JSON"],
+)
+async def test_large_yaml_is_read_beside_the_loop(data: bytes, is_beside: bool) -> None:
+    here = threading.get_ident()
+    there = await bodies.read_yaml(data, lambda read, more: (threading.get_ident(), more), "more")
+    assert there == (there[0], "more")
+    assert (there[0] != here) is is_beside

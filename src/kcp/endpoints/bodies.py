@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kcp.endpoints import negotiation
 from kcp.meta import codec, errors
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kcp.meta.codec import Object
     from kcp.meta.gvk import GroupVersionKind
     from kcp.registry.resource import Decode
 
+T = TypeVar("T")
+
 _META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+LARGE_YAML_BYTES = 64 * 1024
 _SHOWN_BYTES = 30
 _SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 _BODY_TYPES = (negotiation.JSON, negotiation.YAML, negotiation.PROTOBUF)
@@ -60,6 +67,13 @@ def parse_body(data: bytes, content_type: str, gvk: GroupVersionKind, *, strict:
         except ValueError as error:
             raise errors.BadRequest(f"the object provided is unrecognized (must be of type {kind}): {error}") from error
     raise unsupported()
+
+
+async def read_body(data: bytes, content_type: str, gvk: GroupVersionKind, *, strict: bool) -> Parsed:
+    """`parse_body`, without holding up others for long."""
+    if content_type != negotiation.YAML:
+        return parse_body(data, content_type, gvk, strict=strict)
+    return await read_yaml(data, partial(parse_body, content_type=content_type, gvk=gvk, strict=strict))
 
 
 def _may_have_duplicates(data: bytes, value: Any) -> bool:  # noqa: ANN401
@@ -187,6 +201,13 @@ def decode(
     if parsed.yaml_objections:
         return decoded, [*yaml_warnings(parsed.objections[0]), *(unknown or ())]
     return decoded, objections
+
+
+async def read_yaml(data: bytes, read: Callable[..., T], *more: Any) -> T:  # noqa: ANN401
+    """`read(data, *more)`, beside the loop if it takes long: YAML of megabytes takes seconds, JSON milliseconds."""
+    if len(data) <= LARGE_YAML_BYTES or data[:1] == b"{":
+        return read(data, *more)
+    return await asyncio.to_thread(read, data, *more)
 
 
 def yaml_warnings(objection: str) -> list[str]:

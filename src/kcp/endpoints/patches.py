@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcp.apis.typed import typed_for
 from kcp.endpoints import bodies, negotiation
@@ -48,7 +48,7 @@ async def patch_object(registry: Registry, resource: Resource, request: Request)
     options = WriteOptions(request, "PatchOptions")
     data = await request.body()
     if content_type == APPLY:
-        change = _make_apply(registry, resource, request, options, data)
+        change = await _make_apply(registry, resource, request, options, data)
     else:
         change = _make_patch(registry, resource, request, options, content_type, data)
     write = write_request(request, options)
@@ -135,20 +135,15 @@ def _invalid_patch(obj: Any, why: str) -> errors.Invalid:  # noqa: ANN401
     return errors.Invalid(GroupKind("", ""), "", [field.invalid(FieldPath().child("patch"), shown, why)])
 
 
-def _check_strictly(data: bytes, mode: str) -> list[str]:
-    """Warnings about an applied configuration that gives a field twice. Raises BadRequest when `mode` is Strict."""
-    if mode == "Ignore":
-        return []
-    try:
-        codec.loads_yaml(data, strict=True)
-    except codec.DecodeError as error:
-        if mode == "Strict":
-            raise errors.BadRequest(f"error strict decoding YAML: {error}") from error
-        return bodies.yaml_warnings(str(error))
-    return []
+class _Configuration(NamedTuple):
+    """What is applied: as JSON, because each attempt consumes its own, and what a strict reader says of the YAML."""
+
+    text: bytes
+    objection: str
 
 
-def _make_apply(registry: Registry, resource: Resource, request: Request, options: WriteOptions, data: bytes) -> Change:
+def _read_configuration(data: bytes, mode: str) -> _Configuration:
+    """Raises BadRequest."""
     try:
         configuration = codec.loads_yaml(data)
     except codec.DecodeError as error:
@@ -156,19 +151,35 @@ def _make_apply(registry: Registry, resource: Resource, request: Request, option
     if not isinstance(configuration, dict):
         why = bodies.cannot_unmarshal(configuration, "map[string]interface {}")
         raise errors.BadRequest(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
+    objection = ""
+    if mode != "Ignore":
+        try:
+            codec.loads_yaml(data, strict=True)
+        except codec.DecodeError as error:
+            objection = str(error)
+    return _Configuration(codec.dumps(configuration), objection)
+
+
+async def _make_apply(
+    registry: Registry, resource: Resource, request: Request, options: WriteOptions, data: bytes
+) -> Change:
     mode = options.field_validation or "Warn"
+    configuration = await bodies.read_yaml(data, _read_configuration, mode)
 
     def transform(old: Object | None) -> Object:
         request.warnings.clear()
         applied = apply(
             old,
-            codec.loads_yaml(data),
+            codec.loads_own(configuration.text),
             resource.write_scope(request.info.subresource),
             manager=options.manager,
             now=registry.clock.now(),
             force=bool(options.force),
         )
-        request.warnings += _check_strictly(data, mode)
+        if configuration.objection:
+            if mode == "Strict":
+                raise errors.BadRequest(f"error strict decoding YAML: {configuration.objection}")
+            request.warnings += bodies.yaml_warnings(configuration.objection)
         return _decode_patched(registry, resource, request, applied, mode, [])
 
     return Change(transform, consumes=True, may_create=True, sets_managers=True, attempts=ATTEMPTS)

@@ -57,7 +57,7 @@ async def decode_body(registry: Registry, resource: Resource, request: Request, 
     content_type = negotiation.parse_content_type(request.header(b"content-type"))
     gvk = resource.gvk
     mode = options.field_validation or "Warn"
-    parsed = bodies.parse_body(data, content_type, gvk, strict=mode != "Ignore")
+    parsed = await bodies.read_body(data, content_type, gvk, strict=mode != "Ignore")
     if resource.custom:
         obj = bodies.check_custom_type(parsed.value, gvk, data)
     else:
