@@ -190,3 +190,12 @@ async def test_anonymous_reads_are_refused(api: API) -> None:
     assert answer.status == 403
     assert 'User "system:anonymous" cannot list resource "configmaps"' in answer.message
     assert (await api.get(CONFIGMAPS, token=ADMIN)).status == 200
+
+
+async def test_a_long_list_in_yaml(api: API) -> None:
+    for number in range(101):
+        await api.create_configmap(f"n{number:03}")
+    answer = await api.get(CONFIGMAPS, accept="application/yaml")
+    assert [item["metadata"]["name"] for item in codec.loads_yaml(answer.body)["items"]] == [
+        f"n{number:03}" for number in range(101)
+    ]

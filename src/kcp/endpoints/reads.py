@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from kcp.endpoints import negotiation, transforms
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from kcp.registry.resource import Resource
 
 ALL_CLUSTERS = "*"
+YAML_AT_ONCE = 100  # objects that are written as YAML on the loop; more of them take too long for others to wait
 
 
 def media_for(request: Request, resource: Resource, *, collection: bool) -> MediaType:
@@ -85,6 +87,8 @@ async def list_objects(registry: Registry, resource: Resource, request: Request)
     if not resource.namespaced:
         namespace = ""
     listing = await list_page(registry, resource, cluster, namespace, options)
+    if media.name == negotiation.YAML and len(listing.page.pairs) > YAML_AT_ONCE:
+        return await asyncio.to_thread(show_list, registry, resource, request, listing, media)
     return show_list(registry, resource, request, listing, media)
 
 
