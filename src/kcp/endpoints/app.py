@@ -325,8 +325,10 @@ def with_server_paths(parts: Parts, handle: Handle) -> Handle:
             return Response(200, codec.dumps(parts.tokens.jwks()), "application/jwk-set+json")
         if path == "/.well-known/openid-configuration":
             return json_response(200, parts.tokens.openid_configuration(f"{parts.url}/openid/v1/jwks"))
-        if path == "/metrics" and request.cluster == _NO_CLUSTER:
-            return Response(200, parts.metrics.render(), METRICS_TYPE)
+        if path == "/metrics":
+            if request.cluster == _NO_CLUSTER:
+                return Response(200, parts.metrics.render(), METRICS_TYPE)
+            raise errors.NotImplementedHere("figures are kept for the server, not for a logical cluster")
         return await handle(request, send)
 
     return filtered
