@@ -328,7 +328,9 @@ def with_server_paths(parts: Parts, handle: Handle) -> Handle:
         if path == "/metrics":
             if request.cluster == _NO_CLUSTER:
                 return Response(200, parts.metrics.render(), METRICS_TYPE)
-            raise errors.NotImplementedHere("figures are kept for the server, not for a logical cluster")
+            error = errors.StatusError("figures are kept for the server, not for a logical cluster")
+            error.reason, error.code = "NotImplemented", 501
+            raise error
         return await handle(request, send)
 
     return filtered

@@ -17,7 +17,6 @@
     |-- TooManyRequests            429  retry after
     |-- InternalError              500
     |-- ServerTimeout              500  nothing happened yet; retry after
-    |-- NotImplementedHere         501
     |-- ServiceUnavailable         503
     `-- Timeout                    504  it may have happened; retry after
 
@@ -216,13 +215,6 @@ class InternalError(StatusError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"Internal error occurred: {why}", details=_details(causes=[StatusCause("", why)]))
-
-
-class NotImplementedHere(StatusError):
-    """There is such a thing, but not in a logical cluster."""
-
-    reason = "NotImplemented"
-    code = 501
 
 
 class ServerTimeout(StatusError):
