@@ -175,8 +175,10 @@ def test_files_that_do_not_fit_are_named(options: ServerOptions, clock: FakeCloc
     with pytest.raises(ValueError, match=r"their\.crt and .*their\.key are not a certificate and its key"):
         Certificates(dataclasses.replace(options, serving=serving), clock).make_context()
     believing = dataclasses.replace(options, authentication=AuthenticationOptions(client_ca_file=rubbish))
-    with pytest.raises(ValueError, match=r"rubbish\.pem has no certificates"):
-        Certificates(believing, clock).make_context()
+    for text in (rubbish.read_text(), "nothing of the kind"):
+        rubbish.write_text(text)
+        with pytest.raises(ValueError, match=r"rubbish\.pem has no certificates"):
+            Certificates(believing, clock).make_context()
 
 
 def test_tokens_of_given_keys_are_believed(options: ServerOptions, tmp_path: Path) -> None:
@@ -186,6 +188,9 @@ def test_tokens_of_given_keys_are_believed(options: ServerOptions, tmp_path: Pat
     given = AuthenticationOptions(service_account_signing_key_file=signing, service_account_key_files=(former,))
     keys = load_signing_keys(dataclasses.replace(options, authentication=given))
     assert keys == (signing.read_bytes(), (signing.read_bytes(), former.read_bytes()))
+    former.write_text("no key")
+    with pytest.raises(ValueError, match=r"former\.key has no key"):
+        load_signing_keys(dataclasses.replace(options, authentication=given))
     signing.write_text("no key")
     with pytest.raises(ValueError, match=r"signing\.key has no private key"):
         load_signing_keys(dataclasses.replace(options, authentication=given))

@@ -117,7 +117,10 @@ class Certificates:
         context.verify_mode = ssl.CERT_OPTIONAL
         trusted = self.client_authority.certificate
         if self._client_ca_file is not None:
-            trusted += b"\n" + self._client_ca_file.read_bytes()
+            given = self._client_ca_file.read_bytes()
+            if b"-----BEGIN CERTIFICATE-----" not in given:
+                raise ValueError(f"{self._client_ca_file} has no certificates of authorities")
+            trusted += b"\n" + given
         try:
             context.load_verify_locations(cadata=trusted.decode("ascii", "replace"))
         except ssl.SSLError as error:
@@ -180,7 +183,12 @@ def load_signing_keys(options: ServerOptions) -> tuple[bytes, tuple[bytes, ...]]
         signing = read_or_make(options.root_directory / "sa.key", x509.make_key)
     if not x509.load_private_keys(signing):
         raise ValueError(f"{given.service_account_signing_key_file or 'sa.key'} has no private key")
-    return signing, (signing, *(path.read_bytes() for path in given.service_account_key_files))
+    believed = [signing]
+    for path in given.service_account_key_files:
+        believed.append(path.read_bytes())
+        if not x509.load_public_keys(believed[-1]):
+            raise ValueError(f"{path} has no key")
+    return signing, tuple(believed)
 
 
 def server_names(serving: ServingOptions) -> tuple[list[str], list[str]]:
