@@ -484,6 +484,21 @@ async def test_what_is_counted(api: API) -> None:
         assert expected in text
 
 
+async def test_watches_and_their_events_are_counted(api: API) -> None:
+    await api.create_configmap("before")
+    labels = 'group="",version="v1",resource="configmaps"'
+    where = 'subresource="",scope="namespace",component="apiserver"'
+    running = f'apiserver_longrunning_requests{{verb="WATCH",{labels},{where}}}'
+    async with api.watch(CONFIGMAPS) as watch:
+        await watch.event()
+        await api.create_configmap("after")
+        await watch.event()
+        text = (await api.get("/metrics", cluster=None)).text
+        assert f"{running} 1\n" in text
+        assert f"apiserver_watch_events_total{{{labels}}} 2\n" in text
+    assert f"{running} 0\n" in (await api.get("/metrics", cluster=None)).text
+
+
 async def test_figures_are_the_server_s_own(api: API) -> None:
     answer = await api.get("/metrics", cluster="root")
     assert (answer.status, answer.json()["reason"]) == (501, "NotImplemented")

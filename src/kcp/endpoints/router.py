@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from kcp.endpoints.discovery import Discovery
+    from kcp.endpoints.metrics import Metrics
     from kcp.endpoints.openapi import OpenAPI
     from kcp.endpoints.request import Request, Send
     from kcp.endpoints.request_info import RequestInfo
@@ -64,7 +65,9 @@ class Router:
         openapi: OpenAPI,
         reviews: Reviews,
         draining: asyncio.Event,
+        metrics: Metrics,
     ) -> None:
+        self._metrics = metrics
         self._registry = registry
         self._catalogue = registry.catalogue
         self._discovery = discovery
@@ -123,6 +126,17 @@ class Router:
             return not_found_page()
         raise not_found()
 
+    async def _watch(self, request: Request, resource: Resource, send: Send) -> None:
+        gvr = resource.gvr
+        scope = "namespace" if request.info.namespace else "cluster"
+        running = self._metrics.longrunning.child("WATCH", *gvr, "", scope, "apiserver")
+        sent = self._metrics.watch_events.child(*gvr)
+        running[0] += 1
+        try:
+            await watch_objects(self._registry, resource, request, send, draining=self._draining, sent=sent)
+        finally:
+            running[0] -= 1
+
     async def _route_collection(self, request: Request, resource: Resource, send: Send) -> Response | None:
         verb, handler = _COLLECTION.get(request.method, ("", None))
         if handler is None or (verb == "deletecollection" and not self._may_delete_collection(request, resource)):
@@ -136,7 +150,7 @@ class Router:
         if verb == "list" and (request.info.watch_prefix or (request.query_string and request.flag("watch"))):
             if request.method != "GET":
                 raise method_not_allowed()
-            await watch_objects(self._registry, resource, request, send, draining=self._draining)
+            await self._watch(request, resource, send)
             return None
         return await handler(self._registry, resource, request)
 

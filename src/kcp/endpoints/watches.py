@@ -119,9 +119,15 @@ class Framer:
 
 
 async def watch_objects(
-    registry: Registry, resource: Resource, request: Request, send: Send, *, draining: asyncio.Event
+    registry: Registry,
+    resource: Resource,
+    request: Request,
+    send: Send,
+    *,
+    draining: asyncio.Event,
+    sent: list[float],
 ) -> None:
-    """Answer with a stream until its time is up, the client goes, or the server stops."""
+    """Answer with a stream until its time is up, the client goes, or the server stops. `sent` counts the events."""
     media = media_for(request, resource, collection=True)
     if media.name == negotiation.YAML:
         raise negotiation.not_acceptable()
@@ -139,7 +145,7 @@ async def watch_objects(
         await send({"type": "http.response.body", "body": framer.error(error)})
         return
     timeout = float(options.timeout_seconds or 0) or MIN_TIMEOUT_SECONDS * (1 + random.random())
-    stream = _Stream(framer, watch, send, bookmarks=options.allow_bookmarks)
+    stream = _Stream(framer, watch, send, bookmarks=options.allow_bookmarks, sent=sent)
     with watch.watcher:
         await _start(request, send, media)
         await _until_gone(stream.run(timeout, initial_end=watch.initial_end), request, draining, watch)
@@ -191,7 +197,8 @@ async def _until_gone(streaming: Any, request: Request, draining: asyncio.Event,
 
 
 class _Stream:
-    def __init__(self, framer: Framer, watch: Watch, send: Send, *, bookmarks: bool) -> None:
+    def __init__(self, framer: Framer, watch: Watch, send: Send, *, bookmarks: bool, sent: list[float]) -> None:
+        self._sent = sent
         self._framer = framer
         self._watch = watch
         self._send = send
@@ -218,6 +225,7 @@ class _Stream:
 
     async def _send_initial(self, *, initial_end: bool) -> None:
         framer = self._framer
+        self._sent[0] += len(self._watch.initial)
         frames: list[bytes] = []
         size = 0
         for record in self._watch.initial:
@@ -234,6 +242,7 @@ class _Stream:
     async def _send_batch(self, batch: Batch) -> None:
         frame, classify = self._framer.frame, self._watch.classify
         events = batch.events
+        self._sent[0] += len(events)
         if len(events) == 1:
             await self._write(frame(classify(events[0]), events[0]))
             return

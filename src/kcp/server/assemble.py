@@ -152,6 +152,7 @@ def build(parts: Parts) -> Assembled:
         OpenAPI(discovery, VERSION["gitVersion"]),
         Reviews(registry, authenticator, TokenRequests(tokens, reader, parts.clock)),
         parts.draining,
+        parts.metrics,
     )
     app = make_app(
         EndpointParts(
