@@ -291,6 +291,17 @@ async def test_a_list_of_one_name_is_asked_for_by_that_name(api: API, selector: 
     assert answer.status == (200 if allowed else 403)
 
 
+async def test_a_service_account_that_names_no_cluster_is_at_home(api: API) -> None:
+    await api.must("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "bot"}})
+    asked = await api.must("POST", "/api/v1/namespaces/default/serviceaccounts/bot/token", {"spec": {}})
+    token = asked["status"]["token"]
+    answer = await api.get(CONFIGMAPS, token=token, cluster=None)
+    assert (answer.status, "system:serviceaccount:default:bot" in answer.message) == (403, True)
+    assert (await api.get("/apis", token=token, cluster=None)).status == 200
+    assert (await api.get(CONFIGMAPS, token=token[:-4] + "AAAA", cluster=None)).status == 401
+    assert (await api.get(CONFIGMAPS, cluster=None)).status == 404, "others say where they want to go"
+
+
 async def test_paths_are_authorized_too(api: API) -> None:
     answer = await api.get("/metrics", token=USER, cluster=None)
     assert (answer.status, answer.message) == (403, 'forbidden: User "jane" cannot get path "/metrics"')

@@ -15,7 +15,7 @@ from kcp.registry.strategies.customresourcedefinitions import CustomResourceDefi
 from kcp.registry.strategy import Strategy
 from kcp.store import ResourceKey, pack_object
 from kcp.store.value import body_of, stamp
-from tests.registry.verbs import CONFIGMAPS, CRDS, EVENTS, NAMESPACES, NEW_EVENTS
+from tests.registry.verbs import CRDS, EVENTS, NAMESPACES, NEW_EVENTS
 
 if TYPE_CHECKING:
     from kcp.registry.resource import Resource
@@ -54,8 +54,6 @@ def test_the_two_groups_of_events_share_their_objects() -> None:
     core, new = RESOURCES[EVENTS], RESOURCES[NEW_EVENTS]
     assert core.key == new.key == ResourceKey("", "events")
     assert (core.from_storage, core.to_storage) == (None, None)
-    assert core.ttl_seconds == new.ttl_seconds == 3600
-    assert RESOURCES[CONFIGMAPS].ttl_seconds == 0
     event = {"kind": "Event", "apiVersion": "events.k8s.io/v1", "metadata": {"name": "e"}, "note": "n", "regarding": {}}
     assert new.to_storage is not None
     assert new.from_storage is not None

@@ -8,8 +8,6 @@ import pytest
 
 from kcp.registry.strategies.crd_versions import (
     deprecation_warning,
-    discovery_entries,
-    discovery_entry,
     find_version,
     served_versions,
     storage_version,
@@ -63,40 +61,3 @@ def test_the_hash_names_the_stored_version_if_it_is_served() -> None:
     assert storage_version_hash(crd) == "qFsyl6wFWjQ="
     crd["spec"]["versions"][1]["served"] = False
     assert storage_version_hash(crd) == ""
-
-
-def test_discovery_tells_of_a_resource_and_its_subresources() -> None:
-    crd = definition()
-    main, status, scale = discovery_entries(crd, "v1")
-    assert main["name"] == "widgets"
-    assert main["shortNames"] == ["wd"]
-    assert "create" in main["verbs"]
-    assert status == {
-        "name": "widgets/status",
-        "singularName": "",
-        "namespaced": True,
-        "kind": "Widget",
-        "verbs": ["get", "patch", "update"],
-    }
-    assert (scale["group"], scale["version"], scale["kind"]) == ("autoscaling", "v1", "Scale")
-    assert len(discovery_entries(crd, "v1beta1")) == 1
-
-
-def test_aggregated_discovery_nests_the_subresources() -> None:
-    crd = definition()
-    entry = discovery_entry(crd, "v1")
-    assert entry["responseKind"] == {"group": "example.test", "version": "v1", "kind": "Widget"}
-    assert entry["scope"] == "Namespaced"
-    assert [each["subresource"] for each in entry["subresources"]] == ["status", "scale"]
-    assert "subresources" not in discovery_entry(crd, "v1beta1")
-    assert discovery_entry(definition(scope="Cluster"), "v1")["scope"] == "Cluster"
-
-
-def test_while_it_is_deleted_nothing_can_be_created() -> None:
-    crd = definition()
-    crd["status"]["conditions"] = [{"type": "Terminating", "status": "True"}]
-    assert "create" not in discovery_entry(crd, "v1")["verbs"]
-    assert (
-        "storageVersionHash"
-        not in discovery_entries(definition(versions=[{"name": "v1", "served": False, "storage": True}]), "v1")[0]
-    )

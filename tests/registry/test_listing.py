@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kcp.meta import errors
 from kcp.meta.fake_clock import FakeClock
-from kcp.registry.listing import ListOptions, check_options, make_continue, parse_continue, parse_version, records_of
+from kcp.registry.listing import ListOptions, check_options, make_continue, parse_continue, parse_version
 from kcp.store import (
     Delete,
     EmbeddedStore,
@@ -167,8 +167,8 @@ async def test_a_list_stays_in_its_scope(verbs: Verbs) -> None:
     assert await verbs.list_names(CONFIGMAPS) == ["in-default"]
     assert await verbs.list_names(CONFIGMAPS, None) == ["in-default-2", "in-default", "in-other"], "as etcd sorts"
     everywhere = await verbs.list(CONFIGMAPS, None, None)
-    assert [record.key.cluster for record in records_of(everywhere)] == [OTHER] * 3 + [CLUSTER] * 3
-    assert len(records_of(await verbs.list(CONFIGMAPS, "other", None))) == 2
+    assert [record.key.cluster for record in everywhere.page.records()] == [OTHER] * 3 + [CLUSTER] * 3
+    assert len((await verbs.list(CONFIGMAPS, "other", None)).page.records()) == 2
     assert await verbs.list_names(CONFIGMAPS, "none") == []
     assert await verbs.list_names(CONFIGMAPS, None, cluster="root") == []
 
@@ -471,7 +471,7 @@ async def check_scope(start: str, rv: int) -> None:
                     found = await verbs.list(CONFIGMAPS, namespace, continue_token=token)
                 except (errors.BadRequest, errors.Expired, errors.RequestEntityTooLarge, errors.Timeout):
                     continue
-                keys = [record.key for record in records_of(found)]
+                keys = [record.key for record in found.page.records()]
                 assert all(key.cluster == CLUSTER and namespace in (None, key.namespace) for key in keys)
 
 
@@ -479,11 +479,11 @@ async def test_a_wildcard_token_goes_on_over_all_clusters(verbs: Verbs) -> None:
     for cluster in (OTHER, CLUSTER):
         await put(verbs.store, "a", cluster=cluster)
     first = await verbs.list(CONFIGMAPS, None, None, limit=1)
-    assert [record.key.cluster for record in records_of(first)] == [OTHER]
+    assert [record.key.cluster for record in first.page.records()] == [OTHER]
     with pytest.raises(errors.BadRequest, match="not in this logical cluster"):
         await verbs.list(CONFIGMAPS, None, CLUSTER, continue_token=first.continue_token)
     rest: Listing = await verbs.list(CONFIGMAPS, None, None, continue_token=first.continue_token)
-    assert [record.key.cluster for record in records_of(rest)] == [CLUSTER]
+    assert [record.key.cluster for record in rest.page.records()] == [CLUSTER]
 
 
 async def test_cluster_scoped_lists_go_on_too(verbs: Verbs) -> None:

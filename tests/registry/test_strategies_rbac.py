@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kcp.auth.user import UserInfo
-from kcp.meta.errors import BadRequest
 from kcp.registry.strategies import reviews
 from kcp.registry.strategies.builtin import BUILTIN
 from kcp.registry.strategy import WriteContext
@@ -226,20 +225,6 @@ def test_selectors_in_reviews() -> None:
     assert found == [f"{root}.labelSelector.requirements[0].values: Forbidden: {why}"]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "why"),
-    [
-        (600, None),
-        (1 << 32, None),
-        (599, "may not specify a duration less than 10 minutes"),
-        ((1 << 32) + 1, "may not specify a duration larger than 2^32 seconds"),
-    ],
-)
-def test_token_lifetimes(seconds: int, why: str | None) -> None:
-    found = texts(reviews.validate_token_request({"spec": {"expirationSeconds": seconds}}))
-    assert found == ([f"spec.expirationSeconds: Invalid value: {seconds}: {why}"] if why else [])
-
-
 def test_token_requests_default_to_an_hour() -> None:
     obj: Object = {}
     reviews.default_token_request(obj)
@@ -247,24 +232,3 @@ def test_token_requests_default_to_an_hour() -> None:
     kept: Object = {"spec": {"expirationSeconds": 700}}
     reviews.default_token_request(kept)
     assert kept["spec"] == {"expirationSeconds": 700}
-
-
-def test_token_requests_name_their_account_or_nothing() -> None:
-    assert reviews.validate_token_request_target({}, "n", "bot") == []
-    named = {"metadata": {"name": "bot", "namespace": "n"}}
-    assert reviews.validate_token_request_target(named, "n", "bot") == []
-    assert texts(reviews.validate_token_request_target({"metadata": {"name": "x"}}, "n", "bot")) == [
-        'metadata.name: Invalid value: "x": must match the service account name if specified'
-    ]
-    assert texts(reviews.validate_token_request_target({"metadata": {"namespace": "x"}}, "n", "bot")) == [
-        'metadata.namespace: Invalid value: "x": must match the service account namespace if specified'
-    ]
-
-
-def test_reviews_that_say_too_little() -> None:
-    with pytest.raises(BadRequest, match="token is required for TokenReview in authentication"):
-        reviews.validate_token_review({"spec": {}})
-    with pytest.raises(BadRequest, match="no namespace on request"):
-        reviews.validate_self_subject_rules_review({})
-    reviews.validate_token_review({"spec": {"token": "t"}})
-    reviews.validate_self_subject_rules_review({"spec": {"namespace": "n"}})

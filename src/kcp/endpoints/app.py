@@ -13,6 +13,7 @@ from kcp.auth.attributes import Attributes
 from kcp.auth.authenticator import Credentials
 from kcp.auth.authorizer import forbidden
 from kcp.auth.impersonation import impersonate, parse_impersonation
+from kcp.auth.service_account_tokens import cluster_of_token
 from kcp.endpoints import request_info
 from kcp.endpoints.flow import Lane
 from kcp.endpoints.flow_bodies import BodyBudget
@@ -48,6 +49,7 @@ _HEALTH = ("/healthz", "/livez", "/readyz")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _WORKSPACES = GroupResource("tenancy.kcp.io", "workspaces")
 _IMPERSONATE = b"impersonate-"
+_API_PATHS = ("/api", "/openapi")
 _NO_CLUSTER = ""  # requests without /clusters/: only paths that are not resources work
 
 
@@ -187,12 +189,21 @@ def with_authentication(parts: Parts, handle: Handle) -> Handle:
         token = ""
         if header[:7].lower() == b"bearer ":
             token = header[7:].strip().decode("latin-1")
+            if request.cluster == _NO_CLUSTER and request.info.path.startswith(_API_PATHS):
+                request.cluster = _home_of(token)
         credentials = Credentials(request.cluster, token, request.certificate or b"")
         user = authenticator.authenticate_now(credentials)
         request.user = user if user is not None else await authenticator.authenticate(credentials)
         return await handle(request, send)
 
     return filtered
+
+
+def _home_of(token: str) -> str:
+    """Where a request without a cluster goes: programs that know no clusters use their service account's own."""
+    cluster = cluster_of_token(token)
+    is_one = cluster is not None and cluster != clusters.WILDCARD.text and _is_cluster(cluster)
+    return cluster if cluster is not None and is_one else _NO_CLUSTER
 
 
 def with_impersonation(parts: Parts, handle: Handle) -> Handle:

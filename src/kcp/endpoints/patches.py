@@ -15,7 +15,7 @@ from kcp.meta.gvk import GroupKind, parse_gvk
 from kcp.patch.apply import apply
 from kcp.patch.json_patch import apply_json_patch, decode_json_patch
 from kcp.patch.merge_patch import apply_merge_patch, decode_merge_patch
-from kcp.patch.strategic import apply_strategic_merge_patch
+from kcp.patch.strategic import apply_strategic_merge_patch, decode_strategic_merge_patch
 from kcp.registry.update import Change, update
 
 if TYPE_CHECKING:
@@ -80,10 +80,11 @@ def _patcher(
     if content_type == JSON_PATCH:
         _, objections = decode_json_patch(data, strict=strict)
         return lambda old: apply_json_patch(old, decode_json_patch(data, strict=False)[0]), objections
-    _, objections = decode_merge_patch(data, strict=strict)
     if content_type == MERGE_PATCH:
+        _, objections = decode_merge_patch(data, strict=strict)
         return lambda old: apply_merge_patch(old, codec.loads(data)), objections
-    return lambda old: apply_strategic_merge_patch(old, codec.loads(data), resource.schema_of()), objections
+    _, objections = decode_strategic_merge_patch(data, strict=strict)
+    return lambda old: apply_strategic_merge_patch(old, codec.loads(data) or {}, resource.schema_of()), objections
 
 
 def _decode_patched(

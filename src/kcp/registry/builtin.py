@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from kcp.meta.gvk import GroupVersionKind, GroupVersionResource
 
-EVENT_TTL_SECONDS: Final = 3600
 STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     **make_builtin(compile_expression),
     ("apiextensions.k8s.io", "customresourcedefinitions"): CustomResourceDefinitionStrategy(check_rules),
@@ -70,7 +69,6 @@ def _make(entry: builtin.Resource) -> Resource:
         storage_version_hash=entry.storage_version_hash,
         body_prefix=prefix,
         invalid_kind=GroupKind("", "Event") if convert else None,
-        ttl_seconds=EVENT_TTL_SECONDS if resource == "events" else 0,
     )
 
 

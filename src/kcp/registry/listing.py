@@ -13,7 +13,7 @@ from kcp.meta.field import FieldPath
 from kcp.meta.gvk import GroupKind
 from kcp.registry.errors import too_large_version, translate
 from kcp.registry.selection import Selection, unsupported_field
-from kcp.store import ObjectKey, Record, Revision, Scope
+from kcp.store import ObjectKey, Revision, Scope
 
 if TYPE_CHECKING:
     from kcp.meta.codec import Object
@@ -296,7 +296,3 @@ def _start_key(start: str, scope: Scope) -> ObjectKey:
 
 def _invalid_continue(why: str) -> errors.BadRequest:
     return errors.BadRequest(f"invalid continue token: continue key is not valid: {why}")
-
-
-def records_of(listing: Listing) -> list[Record]:
-    return listing.page.records()

@@ -86,9 +86,6 @@ class Resource:
     deprecation: str = ""
     """Warns every client that uses this version."""
 
-    ttl_seconds: int = 0
-    """Objects live this long after their last change; 0 is for ever."""
-
     serial: int = field(default_factory=itertools.count(1).__next__)
     """Tells resources apart, also those of one definition before and after a change of it."""
 

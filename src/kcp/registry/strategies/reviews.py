@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kcp.meta.errors import BadRequest
 from kcp.meta.field import FieldPath, invalid, required
 from kcp.registry.gostruct import GoStruct
 from kcp.registry.metadata import show_owner
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from kcp.meta.field import FieldError
 
 DEFAULT_TOKEN_SECONDS: Final = 3600
-_MIN_TOKEN_SECONDS: Final = 600
-_MAX_TOKEN_SECONDS: Final = 1 << 32
 _SPEC: Final = FieldPath("spec")
 _NON_RESOURCE: Final = (("path", "Path", ""), ("verb", "Verb", ""))
 _MANAGED_FIELDS: Final = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
@@ -43,41 +40,6 @@ def default_token_request(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     if spec.get("expirationSeconds") is None:
         spec["expirationSeconds"] = DEFAULT_TOKEN_SECONDS
-
-
-def validate_token_request(obj: Object) -> list[FieldError]:
-    """What is wrong with a TokenRequest that has its defaults; reported without a name."""
-    seconds = obj.get("spec", {}).get("expirationSeconds", 0)
-    path = _SPEC.child("expirationSeconds")
-    if seconds < _MIN_TOKEN_SECONDS:
-        return [invalid(path, seconds, "may not specify a duration less than 10 minutes")]
-    if seconds > _MAX_TOKEN_SECONDS:
-        return [invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")]
-    return []
-
-
-def validate_token_request_target(obj: Object, namespace: str, name: str) -> list[FieldError]:
-    """Whether a TokenRequest names the service account it was sent to; reported with that account's name."""
-    metadata = obj.get("metadata") or {}
-    path = FieldPath("metadata")
-    if metadata.get("name") not in (None, "", name):
-        return [invalid(path.child("name"), metadata["name"], "must match the service account name if specified")]
-    if metadata.get("namespace") not in (None, "", namespace):
-        why = "must match the service account namespace if specified"
-        return [invalid(path.child("namespace"), metadata["namespace"], why)]
-    return []
-
-
-def validate_token_review(obj: Object) -> None:
-    """Raises BadRequest if there is no token to look at."""
-    if not obj.get("spec", {}).get("token"):
-        raise BadRequest("token is required for TokenReview in authentication")
-
-
-def validate_self_subject_rules_review(obj: Object) -> None:
-    """Raises BadRequest if it does not say in which namespace."""
-    if not obj.get("spec", {}).get("namespace"):
-        raise BadRequest("no namespace on request")
 
 
 def validate_subject_access_review(obj: Object) -> list[FieldError]:
